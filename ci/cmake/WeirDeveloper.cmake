@@ -1,0 +1,35 @@
+# What every target of ours is built with. Presets (CMakePresets.json) choose the rest.
+
+include_guard()
+
+find_program(CCACHE ccache)
+if(CCACHE AND PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
+endif()
+
+add_library(weir_developer INTERFACE)
+target_compile_features(weir_developer INTERFACE cxx_std_20)
+if(PROJECT_IS_TOP_LEVEL)
+  target_compile_options(weir_developer INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wsign-conversion;-Wnon-virtual-dtor;-Wold-style-cast;-Wcast-align;-Woverloaded-virtual;-Werror>
+    $<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Wshadow;-Wconversion;-Werror>)
+  # Everything but core is included by its path from the top: "model/bucket.h".
+  target_include_directories(weir_developer INTERFACE "${PROJECT_SOURCE_DIR}")
+endif()
+
+# weir_suite(<name> SOURCES <file>... [LINK <target>...] [LABELS <label>...] [TIMEOUT <seconds>])
+# One Boost.Test executable, one ctest entry.
+function(weir_suite name)
+  cmake_parse_arguments(PARSE_ARGV 1 suite "" "TIMEOUT" "SOURCES;LINK;LABELS")
+  find_package(Boost REQUIRED COMPONENTS unit_test_framework)
+  find_package(rapidcheck REQUIRED)
+  add_executable(${name} ${suite_SOURCES})
+  target_compile_definitions(${name} PRIVATE BOOST_TEST_DYN_LINK BOOST_TEST_MODULE=${name})
+  target_link_libraries(${name} PRIVATE weir_developer ${suite_LINK} Boost::unit_test_framework rapidcheck_boost_test)
+  add_test(NAME ${name} COMMAND ${name} --log_level=test_suite --report_level=short)
+  if(NOT suite_TIMEOUT)
+    set(suite_TIMEOUT 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${suite_TIMEOUT} LABELS "${suite_LABELS}")
+endfunction()
