@@ -22,15 +22,15 @@ struct Contract {
   enum class Promises { token_bucket, fixed_window };
   enum class Unit { seconds, milliseconds, microseconds };
 
-  std::filesystem::path file;         // as given
+  std::filesystem::path file;  // as given
   std::string name;
   Promises promises;
-  Unit resolution = Unit::milliseconds;   // of the times it replies
-  Unit clock = Unit::microseconds;        // of the clock it reads: time is moved in whole ones
+  Unit resolution = Unit::milliseconds;         // of the times it replies
+  Unit clock = Unit::microseconds;              // of the clock it reads: time is moved in whole ones
   std::optional<std::filesystem::path> script;  // as written in the contract, relative to its file
-  std::string script_text;                // empty: the limiter is `take`, a client program
-  bool has_state = false;                 // state = "weir": stored bytes are held against the model's
-  bool replies_retry = false;             // set by what reply() is seen to return on a denial
+  std::string script_text;                      // empty: the limiter is `take`, a client program
+  bool has_state = false;                       // state = "weir": stored bytes are held against the model's
+  bool replies_retry = false;                   // set by what reply() is seen to return on a denial
   bool replies_remaining = false;
   bool replies_reset = false;
 

@@ -22,13 +22,13 @@ using Quantity = std::string;
 
 /// One call of a limiter, as `keys`, `args` and `take` see it.
 struct Call {
-  std::string key;            // call.key: the tenant
-  Quantity capacity;          // call.limit.capacity
-  Quantity refill;            // call.limit.refill
-  Quantity period_us;         // call.limit.period_us
-  Quantity cost;              // call.cost
-  std::int64_t now_us = 0;    // call.now_us: the client's own clock
-  int client = 0;             // call.client: 1, 2, ...
+  std::string key;          // call.key: the tenant
+  Quantity capacity;        // call.limit.capacity
+  Quantity refill;          // call.limit.refill
+  Quantity period_us;       // call.limit.period_us
+  Quantity cost;            // call.cost
+  std::int64_t now_us = 0;  // call.now_us: the client's own clock
+  int client = 0;           // call.client: 1, 2, ...
   bool operator==(const Call&) const = default;
 };
 
@@ -36,8 +36,8 @@ struct Call {
 /// contract's resolution, converted to µs here.
 struct Answer {
   bool allowed = false;
-  std::optional<std::int64_t> retry_after_us;   // empty: not told
-  bool never = false;                           // retry_after told as negative: for ever
+  std::optional<std::int64_t> retry_after_us;  // empty: not told
+  bool never = false;                          // retry_after told as negative: for ever
   std::optional<std::int64_t> remaining;
   std::optional<std::int64_t> reset_after_us;
   bool operator==(const Answer&) const = default;
@@ -47,7 +47,7 @@ struct Answer {
 struct Refusal {
   enum class Kind { raised, wrong_shape, deadline };
   Kind kind;
-  std::string message;   // file and line where Lua gives them
+  std::string message;  // file and line where Lua gives them
 };
 
 /// KEYS and ARGV of one EVALSHA.
@@ -59,7 +59,7 @@ struct Arguments {
 /// What a client program does next: commands that go out as one write (one step), or its answer.
 struct Send {
   std::vector<Command> commands;
-  bool pipelined = false;        // redis.pipeline{...}: the replies come back as one array
+  bool pipelined = false;  // redis.pipeline{...}: the replies come back as one array
 };
 using Move = std::variant<Send, Answer, Refusal>;
 

@@ -23,10 +23,10 @@ namespace weir::harness {
 class Server {
  public:
   struct Options {
-    std::chrono::milliseconds deadline{5000};         // of each command on connections from connect()
-    std::chrono::milliseconds busy_after{500};        // busy-reply-threshold
-    std::optional<std::filesystem::path> append_only; // where to keep an AOF (bench); none by default
-    std::vector<std::string> arguments;               // further redis.conf directives, word by word
+    std::chrono::milliseconds deadline{5000};          // of each command on connections from connect()
+    std::chrono::milliseconds busy_after{500};         // busy-reply-threshold
+    std::optional<std::filesystem::path> append_only;  // where to keep an AOF (bench); none by default
+    std::vector<std::string> arguments;                // further redis.conf directives, word by word
   };
 
   explicit Server(Options options);
@@ -48,7 +48,7 @@ class Server {
   [[nodiscard]] const std::string& socket_path() const;
   [[nodiscard]] const std::filesystem::path& directory() const;
   [[nodiscard]] int pid() const;
-  [[nodiscard]] const std::string& version() const;   // "7.0.15"
+  [[nodiscard]] const std::string& version() const;  // "7.0.15"
   [[nodiscard]] bool running() const;
 
   /// SIGKILL and wait. `start_again` starts it empty on the same socket, with the same clock page.

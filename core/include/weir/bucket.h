@@ -120,8 +120,7 @@ constexpr Step decide(const Limit& limit, const std::optional<Bucket>& stored, I
 
   const std::int64_t after = debt + cost.tokens() * unit;
   if (after <= full) {
-    return {answer(Outcome::allowed, after, Micros{0}),
-            cost.is_peek() ? std::nullopt : std::optional{bucket(after)}};
+    return {answer(Outcome::allowed, after, Micros{0}), cost.is_peek() ? std::nullopt : std::optional{bucket(after)}};
   }
 
   const bool clock_back = stored && now < stored->as_of;

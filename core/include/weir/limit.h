@@ -100,8 +100,7 @@ namespace detail {
 
 /// The refill nearest to the one given that fits, the smaller one first at equal distance:
 /// a neighbour that shares a larger divisor with the period.
-[[nodiscard]] constexpr std::optional<std::int64_t> nearest_refill_that_fits(std::int64_t capacity,
-                                                                             std::int64_t refill,
+[[nodiscard]] constexpr std::optional<std::int64_t> nearest_refill_that_fits(std::int64_t capacity, std::int64_t refill,
                                                                              std::int64_t period_us) noexcept {
   const std::int64_t reach = std::min<std::int64_t>(refill / 100, 100'000);
   for (std::int64_t distance = 1; distance <= reach; ++distance) {
