@@ -19,7 +19,8 @@ if(PROJECT_IS_TOP_LEVEL)
 endif()
 
 # weir_suite(<name> SOURCES <file>... [LINK <target>...] [LABELS <label>...] [TIMEOUT <seconds>])
-# One Boost.Test executable, one ctest entry.
+# One Boost.Test executable, one ctest entry. Labels: unit (no Redis), redis (starts its own), threads,
+# slow. A label's target builds its suites and no more: `--target suites_threads`.
 function(weir_suite name)
   cmake_parse_arguments(PARSE_ARGV 1 suite "" "TIMEOUT" "SOURCES;LINK;LABELS")
   find_package(Boost REQUIRED COMPONENTS unit_test_framework)
@@ -32,4 +33,10 @@ function(weir_suite name)
     set(suite_TIMEOUT 300)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${suite_TIMEOUT} LABELS "${suite_LABELS}")
+  foreach(label IN LISTS suite_LABELS)
+    if(NOT TARGET suites_${label})
+      add_custom_target(suites_${label})
+    endif()
+    add_dependencies(suites_${label} ${name})
+  endforeach()
 endfunction()
