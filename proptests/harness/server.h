@@ -13,20 +13,25 @@
 
 namespace weir::harness {
 
+/// What a fresh server's clock says, held, until it is set: 2023-11-14 22:13:20 UTC.
+inline constexpr Instant initial_instant{std::chrono::seconds{1'700'000'000}};
+
 /// An unmodified redis-server of our own, whose clock we own: private directory, unix socket, no
-/// port, no persistence, own process group, gone with this process whatever happens to it.
+/// port, no persistence, own process group; server, socket and directory are gone with this process
+/// whatever ends it, a SIGKILL included (private_directory.h says how).
 ///
-/// Binary: `WEIR_REDIS_SERVER`, else `redis-server` on the PATH, else Debian's redis-check-rdb under
-/// that name (the same program; redis-tools ships it without a service).
+/// Binary: `WEIR_REDIS_SERVER` (a wrapper script should exec it), else `redis-server` on the PATH, else
+/// Debian's redis-check-rdb under that name (the same program; redis-tools ships it without a service).
 /// Construction runs the clock probe and throws EnvironmentError unless the server obeys to the
-/// microsecond. Thread safety: connect() from any thread; the rest from one thread at a time.
+/// microsecond. Keys expire when they are touched, never by themselves, so a run is deterministic.
+/// Thread safety: connect() and the clock from any thread; the rest from one thread at a time.
 class Server {
  public:
   struct Options {
     std::chrono::milliseconds deadline{5000};          // of each command on connections from connect()
     std::chrono::milliseconds busy_after{500};         // busy-reply-threshold
-    std::optional<std::filesystem::path> append_only;  // where to keep an AOF (bench); none by default
-    std::vector<std::string> arguments;                // further redis.conf directives, word by word
+    std::optional<std::filesystem::path> append_only;  // a directory to keep an AOF in (bench); none by default
+    std::vector<std::string> arguments;                // further words of its command line: {"--maxmemory", "10mb"}
   };
 
   explicit Server(Options options);
@@ -43,6 +48,8 @@ class Server {
   [[nodiscard]] Instant clock() const;
 
   /// Every reading of the clock moves it on by this much; 0 holds it. (In-script time of Redis 7.0.)
+  /// The server reads it for its own sake too, several times a command, so only what happens inside
+  /// one script is exact.
   void set_creep(Micros per_reading);
 
   [[nodiscard]] const std::string& socket_path() const;
@@ -51,14 +58,17 @@ class Server {
   [[nodiscard]] const std::string& version() const;  // "7.0.15"
   [[nodiscard]] bool running() const;
 
-  /// SIGKILL and wait. `start_again` starts it empty on the same socket, with the same clock page.
+  /// SIGKILL and wait. `start_again` starts it on the same socket with the same clock page; empty,
+  /// unless it keeps an AOF. Connections made before are dead.
   void kill();
   void start_again();
 
-  /// A script runs past `busy_after`: SCRIPT KILL, or SIGKILL and start_again() where it has written.
+  /// A script runs past `busy_after`: SCRIPT KILL, or SIGKILL and start_again() where that does not
+  /// help (the script has written, or never comes back to where it could be stopped). The keyspace
+  /// is to be taken as lost.
   void recover_from_busy_script();
 
-  /// CPU time of the server process so far, user and system.
+  /// CPU time of the server process so far, user and system. Throws EnvironmentError if it has ended.
   [[nodiscard]] std::chrono::microseconds cpu_time() const;
 
  private:
@@ -72,7 +82,8 @@ class Server {
 ///   WEIR.CLOCK us             sets the clock; replies OK
 ///   WEIR.LOOK  key [key ...]  replies {writes, strays, then for each key: bytes, expiry}:
 ///       writes   keyspace events of writes since the last WEIR.LOOK (set, hset, expire, del, ...; not
-///                lazy expiry): 0 means that nothing was replicated
+///                lazy expiry): 0 means that no key was written. SET with PX is two. FLUSHALL and
+///                PUBLISH raise none
 ///       strays   how many of those events touched a key other than those named here
 ///       bytes    nil if the key is absent; the raw value of a string; the DUMP payload of anything else
 ///       expiry   absolute, ms; -1 none, -2 absent
@@ -89,6 +100,8 @@ struct Look {
   std::int64_t strays;
   std::vector<KeyState> keys;
 };
+
+/// Throws EnvironmentError if it is no answer of WEIR.LOOK.
 [[nodiscard]] Look parse_look(const Reply& reply);
 
 }  // namespace weir::harness
