@@ -83,11 +83,10 @@ namespace detail {
 [[nodiscard]] constexpr std::int64_t convert(const Limit& limit, const Bucket& stored, Instant now) noexcept {
   const int128 elapsed = (now - stored.as_of).count();
   const int128 owed = std::max<int128>(0, int128{stored.debt} - elapsed * stored.refill);
-  // Cut before the product: owed can be 2^105, and more than 2 C tokens come to 2 C tokens anyway.
-  const int128 most_tokens = 2 * int128{limit.capacity()};
-  if (owed >= most_tokens * stored.period_us) return 2 * limit.capacity_units();
-  const int128 converted = ceil_div<int128>(owed * limit.units_per_token(), stored.period_us);
-  return static_cast<std::int64_t>(std::min<int128>(converted, 2 * int128{limit.capacity_units()}));
+  // The old plan's time is not cut: owed can be 2^104. Two capacities or more come to two capacities,
+  // and anything less times P' fits: it is below 2 C · P · P', where C · P' is at most 2^51.
+  if (owed >= 2 * int128{limit.capacity()} * stored.period_us) return 2 * limit.capacity_units();
+  return static_cast<std::int64_t>(ceil_div<int128>(owed * limit.units_per_token(), stored.period_us));
 }
 
 }  // namespace detail

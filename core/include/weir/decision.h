@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "weir/limit.h"
+#include "weir/result.h"
 #include "weir/time.h"
 
 namespace weir {
@@ -32,6 +34,7 @@ struct Decision {
   bool operator==(const Decision&) const = default;
 };
 
+/// Why a number is no cost.
 struct CostError {
   std::int64_t given;
   bool operator==(const CostError&) const = default;
