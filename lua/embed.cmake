@@ -1,0 +1,10 @@
+# cmake -DHEADER=... -DSCRIPTS=a.lua;b.lua -P embed.cmake: a header with one std::string_view a script.
+set(text "// Made from lua/ at build time; edit the scripts there.\n#pragma once\n\n#include <string_view>\n\n")
+string(APPEND text "namespace weir::lua {\n")
+foreach(path IN LISTS SCRIPTS)
+  get_filename_component(name "${path}" NAME_WE)
+  file(READ "${path}" script)
+  string(APPEND text "\ninline constexpr std::string_view ${name} = R\"lua(${script})lua\";\n")
+endforeach()
+string(APPEND text "\n}  // namespace weir::lua\n")
+file(WRITE "${HEADER}" "${text}")
