@@ -61,8 +61,7 @@ std::string_view nearest(std::string_view name, Names names) {
 }
 
 std::string number_text(double value) {
-  return value == std::floor(value) && std::fabs(value) < 1e15 ? fmt::format("{:.0f}", value)
-                                                               : fmt::format("{}", value);
+  return std::isnan(value) ? "nan" : fmt::format("{}", value);
 }
 
 std::string found(const LuaValue& value) {

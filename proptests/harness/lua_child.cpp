@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdarg>
@@ -38,9 +39,10 @@ constexpr const char* allowed_globals[] = {
 // `step` suspends the program until the host has the replies. What checks the words is Lua, because a
 // C function cannot raise an error in the program after it was resumed.
 constexpr char prelude[] = R"lua(
-local step, error, type, select = ...
+local step, may_step, error, type, select = ...
 
 local function check(what, words, count)
+  if not may_step() then error(what .. " works only while take runs, and not inside a coroutine of its own", 3) end
   if count == 0 then error(what .. ": no command was given; it takes the command's words", 3) end
   for i = 1, count do
     local kind = type(words[i])
@@ -140,6 +142,7 @@ class Child {
   static int answers_body(lua_State* L);
   static int run_body(lua_State* L);
   static int resume_body(lua_State* L);
+  static int may_step(lua_State* L);
   static int step(lua_State* L);
 
   void seed_random(lua_State* L, std::uint64_t seed) const;
@@ -266,7 +269,19 @@ void push_reply(lua_State* L, Reader& in, bool element) {
   }
 }
 
-/// Writes a string or a number as a client sends it: whole numbers in full, others so that they read back.
+using NumberText = std::array<char, 40>;
+
+/// A number as a client sends it: whole ones in full, others so that they read back.
+std::string_view text_of(double value, NumberText& text) {
+  constexpr double whole_most = 9007199254740992.0;  // 2^53
+  if (std::isnan(value)) return "nan";               // printf would tell its sign
+  const bool whole = std::fabs(value) <= whole_most && value == std::floor(value);
+  const auto size = whole ? std::to_chars(text.begin(), text.end(), static_cast<std::int64_t>(value)).ptr - text.begin()
+                          : std::snprintf(text.data(), text.size(), "%.17g", value);
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
+/// Writes a string or a number, as a word of a command.
 void write_word(lua_State* L, int index, Writer& out) {
   if (lua_type(L, index) == LUA_TSTRING) {
     std::size_t size;
@@ -274,17 +289,8 @@ void write_word(lua_State* L, int index, Writer& out) {
     out.text({text, size});
     return;
   }
-  constexpr double whole_most = 9007199254740992.0;  // 2^53
-  const double value = lua_tonumber(L, index);
-  char text[40];
-  if (std::fabs(value) <= whole_most && value == std::floor(value)) {
-    const auto [end, error] = std::to_chars(text, text + sizeof text, static_cast<std::int64_t>(value));
-    out.text({text, static_cast<std::size_t>(end - text)});
-  } else if (std::isnan(value)) {
-    out.text("nan");
-  } else {
-    out.text({text, static_cast<std::size_t>(std::snprintf(text, sizeof text, "%.17g", value))});
-  }
+  NumberText text;
+  out.text(text_of(lua_tonumber(L, index), text));
 }
 
 bool is_word(lua_State* L, int index) {
@@ -357,10 +363,12 @@ Child::Child(std::atomic<std::uint32_t>& progress) : progress_(progress), L_(lua
   lua_pop(L_, 1);
 
   if (luaL_loadbuffer(L_, prelude, sizeof prelude - 1, "=redis") != 0) std::abort();
-  lua_pushlightuserdata(L_, this);
-  lua_pushcclosure(L_, step, 1);
+  for (const lua_CFunction made_here : {step, may_step}) {
+    lua_pushlightuserdata(L_, this);
+    lua_pushcclosure(L_, made_here, 1);
+  }
   for (const char* const name : {"error", "type", "select"}) lua_getglobal(L_, name);
-  lua_call(L_, 4, 1);
+  lua_call(L_, 5, 1);
   redis_ = luaL_ref(L_, LUA_REGISTRYINDEX);
   only_allowed(L_);
 }
@@ -505,7 +513,9 @@ void Child::write_words(lua_State* L, int index, const char* name, Task& task) {
   int entries = 0;
   for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) ++entries;
   if (entries != count)
-    shape_error(L, task, name, "has %d entries of which %d are a list; a nil inside ends it", entries, count);
+    shape_error(L, task, name,
+                "is a list of %d with %d entries besides; it must be a list alone, and a nil inside ends one", count,
+                entries - count);
 }
 
 int Child::answers_body(lua_State* L) {
@@ -562,10 +572,10 @@ void Child::write_answer(lua_State* L, int index, Task& task) {
     const double value = lua_tonumber(L, -1);
     const auto whole = whole_micros(value, field == "remaining" ? 1 : retry + reset);
     if (!whole) {
-      char text[40];
-      std::snprintf(text, sizeof text, "%.17g", value);
-      shape_error(L, task, name, "%s is %s; it must be a whole number%s, at most 2^53", field.data(), text,
-                  field == "remaining" ? "" : " of microseconds");
+      NumberText digits;
+      push_text(L, text_of(value, digits));
+      shape_error(L, task, name, "%s is %s; it must be a whole number%s, at most 2^53", field.data(),
+                  lua_tostring(L, -1), field == "remaining" ? "" : " of microseconds");
     }
     std::optional<std::int64_t>& told = field == "remaining" ? answer.remaining
                                         : retry != 0         ? answer.retry_after_us
@@ -688,13 +698,14 @@ void Child::write_send(lua_State* L, lua_State* thread, Task& task) {
   lua_pop(L, 1);
 }
 
+/// Only the program's own coroutine can be suspended from here: another would yield to whoever resumed it.
+int Child::may_step(lua_State* L) {
+  lua_pushboolean(L, L == child_of(L)->running_);
+  return 1;
+}
+
 int Child::step(lua_State* L) {
   Child& child = *child_of(L);
-  if (L != child.running_) {
-    return luaL_error(
-        L,
-        "redis.call, redis.pcall and redis.pipeline work only while take runs, and not inside a coroutine of its own");
-  }
   child.stepped_ = true;
   return lua_yield(L, lua_gettop(L));
 }
