@@ -307,10 +307,12 @@ class Judge {
   void add_accepted_bad_input() {
     if (!verdict_.failures.empty()) return;
     for (const auto& [at_call, kind] : accepted_) {
+      const std::string accepted = kind + ".accepted";
       verdict_.failures.push_back({.promise = Promise::bad_input,
-                                   .kind = kind + ".accepted",
+                                   .kind = accepted,
                                    .call = at_call,
-                                   .why = "a call with " + spaced(kind) + " was allowed; it must be refused"});
+                                   .why = "a call with " + spaced(kind) + " was allowed; it must be refused",
+                                   .essence = accepted});
     }
   }
 
@@ -319,8 +321,9 @@ class Judge {
     return words;
   }
 
-  void fail_bad(const std::string& kind, std::string_view what, std::string why) {
-    verdict_.failures.push_back({Promise::bad_input, kind + '.' + std::string{what}, call_, std::move(why)});
+  void fail_bad(const std::string& bad_kind, std::string_view what, std::string why) {
+    const std::string kind = bad_kind + '.' + std::string{what};
+    verdict_.failures.push_back({Promise::bad_input, kind, call_, std::move(why), kind});
   }
 
   /// By what the history holds so far: the smallest one that fails shows what the failure needs.
@@ -335,8 +338,9 @@ class Judge {
     const bool of_answers = plain == Promise::exact || plain == Promise::retry || plain == Promise::remaining;
     if (of_answers && !bad_kind_.empty()) return fail_bad(bad_kind_, "then_" + kind, std::move(why));
     const Promise promise = of_answers ? attributed(plain) : plain;
+    std::string essence = std::string{name(plain)} + '.' + kind;
     if (promise != plain && plain != Promise::exact) kind = std::string{name(plain)} + "_" + kind;
-    verdict_.failures.push_back({promise, std::move(kind), call_, std::move(why)});
+    verdict_.failures.push_back({promise, std::move(kind), call_, std::move(why), std::move(essence)});
   }
 
   /// The limiter and the model hold different buckets from here on: nothing later means anything.

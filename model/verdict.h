@@ -45,8 +45,10 @@ struct Failure {
   std::string kind;      // "over_admission"; for bad input "negative_cost.minted"
   std::size_t call = 0;  // where, from 0
   std::string why;       // one sentence, in numbers
+  std::string essence;   // what stays the same while a counterexample shrinks: "exact.over_admission",
+                         // whichever line of the card its smallest form comes to stand in
 
-  /// "clock.over_admission": what stays the same while a counterexample shrinks.
+  /// "clock.over_admission"
   [[nodiscard]] std::string name() const;
 };
 

@@ -1,0 +1,305 @@
+#include "ci/gate/runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "proptests/harness/error.h"
+#include "weir/stored_bucket.h"
+
+namespace weir::gate {
+namespace {
+
+using harness::Command;
+using harness::Reply;
+using model::History;
+using model::Observation;
+using model::Scenario;
+using model::TimedCall;
+
+/// A limiter answers in microseconds; one that takes this long does not answer.
+constexpr std::chrono::milliseconds call_deadline{2'000};
+
+std::string key_of(std::size_t scenario, int tenant) {
+  return "s" + std::to_string(scenario) + (tenant == 0 ? "a" : "b");
+}
+
+Observation not_answered(Observation::Kind kind, std::string text) {
+  Observation seen;
+  seen.kind = kind;
+  seen.text = std::move(text);
+  return seen;
+}
+
+}  // namespace
+
+harness::Call harness_call(const Scenario& scenario, const TimedCall& call, Instant now, std::string key) {
+  const model::Plan& plan = scenario.plan_of(call);
+  return harness::Call{.key = std::move(key),
+                       .capacity = plan.capacity.text(),
+                       .refill = plan.refill.text(),
+                       .period_us = plan.period_us.text(),
+                       .cost = call.cost.text(),
+                       .now_us = now.time_since_epoch().count(),
+                       .client = 1};
+}
+
+Runner::Runner(harness::Server& server, harness::LuaHost& host)
+    : server_(server), host_(host), connection_(server.connect(call_deadline)) {
+  reconnect();
+}
+
+void Runner::reconnect() {
+  connection_ = server_.connect(call_deadline);
+  const harness::Contract& contract = host_.contract();
+  if (contract.script_text.empty()) return;
+  const Reply loaded = connection_.run({"SCRIPT", "LOAD", contract.script_text});
+  if (loaded.is_error()) {
+    throw harness::ContractError(contract.script->string() + ": Redis does not take the script: " + loaded.text);
+  }
+  sha_ = loaded.text;
+}
+
+std::vector<History> Runner::run(std::span<const Scenario> scenarios) {
+  launch({scenarios.begin(), scenarios.end()});
+  return land();
+}
+
+std::vector<harness::Call> Runner::calls_of(std::span<const Scenario> scenarios) const {
+  std::vector<harness::Call> calls;
+  for (std::size_t index = 0; index < scenarios.size(); ++index) {
+    const Scenario& scenario = scenarios[index];
+    Instant now = scenario.start;
+    for (const TimedCall& call : scenario.calls) {
+      now += Micros{call.advance_us};
+      calls.push_back(harness_call(scenario, call, now, key_of(index, call.tenant)));
+    }
+  }
+  return calls;
+}
+
+std::vector<Command> Runner::commands_for(Instant now, const Sent& sent) const {
+  if (!sent.arguments) return {};
+  const auto& [keys, args] = *sent.arguments;
+  Command take{"EVALSHA", sha_, std::to_string(keys.size())};
+  take.insert(take.end(), keys.begin(), keys.end());
+  take.insert(take.end(), args.begin(), args.end());
+  std::vector<Command> commands;
+  commands.reserve(3);
+  commands.push_back(harness::clock_command(now));
+  commands.push_back(std::move(take));
+  commands.push_back(harness::look_command(keys));
+  return commands;
+}
+
+void Runner::launch(std::vector<Scenario> scenarios) {
+  scenarios_ = std::move(scenarios);
+  batch_calls_ = calls_of(scenarios_);
+  calls_ += batch_calls_.size();
+  if (host_.contract().script_text.empty()) return;  // a client program goes step by step, in land()
+
+  auto arguments = host_.arguments(batch_calls_);
+  sent_.clear();
+  std::vector<Command> commands{{"FLUSHALL"}, harness::look_command({"-"})};
+  for (std::size_t index = 0; index < batch_calls_.size(); ++index) {
+    Sent sent;
+    if (auto* made = std::get_if<harness::Arguments>(&arguments[index]))
+      sent.arguments = std::move(*made);
+    else
+      sent.refused = std::get<harness::Refusal>(arguments[index]).message;
+    for (Command& command : commands_for(Instant{Micros{batch_calls_[index].now_us}}, sent))
+      commands.push_back(std::move(command));
+    sent_.push_back(std::move(sent));
+  }
+  commands_in_flight_ = commands.size();
+  connection_.send(commands);
+}
+
+std::vector<History> Runner::land() {
+  if (host_.contract().script_text.empty()) {
+    std::vector<History> histories;
+    for (std::size_t index = 0; index < scenarios_.size(); ++index)
+      histories.push_back(run_program(scenarios_[index], index));
+    return histories;
+  }
+
+  std::vector<Reply> replies;
+  try {
+    replies = connection_.receive(commands_in_flight_);
+  } catch (const harness::NoReply&) {
+    return land_slowly();
+  }
+  std::vector<Observation> observations;
+  observe(observations, std::span{replies}.subspan(2));
+
+  std::vector<History> histories;
+  std::size_t next = 0;
+  for (Scenario& scenario : scenarios_) {
+    const auto begin = observations.begin() + static_cast<std::ptrdiff_t>(next);
+    const std::size_t count = scenario.calls.size();
+    next += count;
+    histories.push_back(
+        {std::move(scenario),
+         {std::make_move_iterator(begin), std::make_move_iterator(begin + static_cast<std::ptrdiff_t>(count))}});
+  }
+  return histories;
+}
+
+/// Turns {clock, reply, look} triples into observations; the contract's Lua reads all replies at once.
+void Runner::observe(std::vector<Observation>& observations, std::span<const Reply> replies) {
+  std::vector<Reply> readable;
+  std::size_t at = 0;
+  for (const Sent& sent : sent_) {
+    if (!sent.arguments) continue;
+    if (!replies[at + 1].is_error()) readable.push_back(replies[at + 1]);
+    at += 3;
+  }
+  const auto answers = host_.answers(readable);
+
+  observations.reserve(sent_.size());
+  at = 0;
+  std::size_t answer = 0;
+  for (const Sent& sent : sent_) {
+    if (!sent.arguments) {
+      observations.push_back(not_answered(Observation::Kind::error, sent.refused));
+      continue;
+    }
+    Observation& seen = observations.emplace_back();
+    const Reply& reply = replies[at + 1];
+    if (reply.is_error()) {
+      seen.kind = Observation::Kind::error;
+      seen.text = reply.text;
+    } else if (const auto* read = std::get_if<harness::Answer>(&answers[answer++])) {
+      seen.allowed = read->allowed;
+      seen.told_never = read->never;
+      seen.retry_after_us = read->retry_after_us;
+      seen.remaining = read->remaining;
+      seen.reset_after_us = read->reset_after_us;
+    } else {
+      seen.kind = Observation::Kind::malformed;
+      seen.text = harness::show(reply) + ": " + std::get<harness::Refusal>(answers[answer - 1]).message;
+    }
+    read_keys(seen, harness::parse_look(replies[at + 2]));
+    at += 3;
+  }
+}
+
+void Runner::read_keys(Observation& seen, const harness::Look& look) const {
+  seen.writes = look.writes;
+  seen.strays = look.strays;
+  for (const harness::KeyState& key : look.keys) {
+    if (!key.bytes) continue;
+    seen.present = true;
+    if (key.expiry_ms) {
+      seen.first_expiry_ms = std::min(seen.first_expiry_ms.value_or(*key.expiry_ms), *key.expiry_ms);
+      seen.last_expiry_ms = std::max(seen.last_expiry_ms.value_or(*key.expiry_ms), *key.expiry_ms);
+    } else {
+      seen.endless = true;
+    }
+    if (!host_.contract().has_state) continue;
+    if (const auto stored = decode_stored_bucket(*key.bytes)) {
+      seen.stored = stored->bucket;
+      seen.stored_until_ms = stored->until_ms;
+    } else {
+      seen.unreadable = true;
+    }
+  }
+}
+
+/// A call of the batch did not end. One round trip a call now, to find out which.
+std::vector<History> Runner::land_slowly() {
+  std::vector<History> histories;
+  for (Scenario& scenario : scenarios_) histories.push_back({std::move(scenario), {}});
+  server_.recover_from_busy_script();
+  reconnect();
+  connection_.run({"FLUSHALL"});
+  connection_.run(harness::look_command({"-"}));
+
+  std::size_t next = 0;
+  const std::vector<Sent> all = std::move(sent_);
+  for (History& history : histories) {
+    bool ended = true;
+    for (std::size_t call = 0; call < history.scenario.calls.size(); ++call, ++next) {
+      if (!ended) continue;
+      const std::vector<Command> commands = commands_for(Instant{Micros{batch_calls_[next].now_us}}, all[next]);
+      try {
+        const std::vector<Reply> replies = connection_.pipeline(commands);
+        sent_.assign(1, all[next]);
+        observe(history.seen, replies);
+      } catch (const harness::NoReply& no_reply) {
+        history.seen.push_back(not_answered(Observation::Kind::no_reply, no_reply.what()));
+        ended = false;
+        server_.recover_from_busy_script();
+        reconnect();
+        connection_.run(harness::look_command({"-"}));
+      }
+    }
+  }
+  return histories;
+}
+
+History Runner::run_program(const Scenario& scenario, std::size_t serial) {
+  connection_.run({"FLUSHALL"});
+  connection_.run(harness::look_command({"-"}));
+  History history{scenario, {}};
+  Instant now = scenario.start;
+  for (const TimedCall& call : scenario.calls) {
+    now += Micros{call.advance_us};
+    server_.set_clock(now);
+    history.seen.push_back(run_attempt(harness_call(scenario, call, now, key_of(serial, call.tenant))));
+    if (history.seen.back().kind == Observation::Kind::no_reply) break;
+  }
+  return history;
+}
+
+Observation Runner::run_attempt(const harness::Call& call) {
+  Observation seen;
+  constexpr int attempt = 0;
+  try {
+    harness::Move move = host_.begin(attempt, call);
+    while (const auto* send = std::get_if<harness::Send>(&move)) {
+      std::vector<Reply> replies = connection_.pipeline(send->commands);
+      Reply all;
+      if (send->pipelined) {
+        all.kind = Reply::Kind::array;
+        all.elements = std::move(replies);
+      } else {
+        all = std::move(replies.front());
+      }
+      move = host_.resume(attempt, all);
+    }
+    host_.forget(attempt);
+    if (const auto* answer = std::get_if<harness::Answer>(&move)) {
+      seen.allowed = answer->allowed;
+      seen.told_never = answer->never;
+      seen.retry_after_us = answer->retry_after_us;
+      seen.remaining = answer->remaining;
+      seen.reset_after_us = answer->reset_after_us;
+    } else {
+      const auto& refusal = std::get<harness::Refusal>(move);
+      seen.kind = refusal.kind == harness::Refusal::Kind::deadline ? Observation::Kind::no_reply
+                  : refusal.kind == harness::Refusal::Kind::raised ? Observation::Kind::error
+                                                                   : Observation::Kind::malformed;
+      seen.text = refusal.message;
+    }
+  } catch (const harness::NoReply& no_reply) {
+    server_.recover_from_busy_script();
+    reconnect();
+    return not_answered(Observation::Kind::no_reply, no_reply.what());
+  }
+  look_everywhere(seen);
+  return seen;
+}
+
+/// A client program declares no keys: whatever is in its database is its own.
+void Runner::look_everywhere(Observation& seen) {
+  const Reply names = connection_.run({"KEYS", "*"});
+  std::vector<std::string> keys{"-"};
+  for (const Reply& key : names.elements) keys.push_back(key.text);
+  std::sort(keys.begin(), keys.end());
+  harness::Look look = harness::parse_look(connection_.run(harness::look_command(keys)));
+  look.strays = 0;
+  read_keys(seen, look);
+}
+
+}  // namespace weir::gate
