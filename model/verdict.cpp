@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "model/bound.h"
 #include "model/bucket.h"
+#include "model/window.h"
 
 namespace weir::model {
 namespace {
@@ -41,6 +43,8 @@ std::string_view bad_number_kind(const Quantity& quantity) {
 /// What the judge keeps of a tenant between calls.
 struct Tenant {
   std::optional<State> state;
+  std::optional<window::State> window;
+  std::vector<Call> taken;  // for the bound
   bool was_seen = false;
   bool key_present = false;
   bool key_endless = false;
@@ -68,6 +72,7 @@ class Judge {
     verdict_.expected.reserve(history_.seen.size());
     for (call_ = 0; call_ < history_.seen.size() && !parted_; ++call_) one_call();
     add_accepted_bad_input();
+    if (!promised_.fixed_window) bound();
     return std::move(verdict_);
   }
 
@@ -116,24 +121,22 @@ class Judge {
 
   /// The model is told whether the key was there; that it was allowed to be gone is another promise.
   void forget_expired(Tenant& tenant) {
-    if (!tenant.was_seen || !tenant.state) return;
+    if (!tenant.was_seen || (!tenant.state && !tenant.window)) return;
     const bool alive =
         tenant.key_present && (tenant.key_endless || now_.time_since_epoch().count() / 1'000 <= tenant.key_expiry_ms);
     if (alive) return;
     if (tenant.key_present) verdict_.coverage.expired += 1;
     tenant.state.reset();
+    tenant.window.reset();
     tenant.denial.reset();
   }
 
   void valid_call(Tenant& tenant, const Limit& limit, Cost cost) {
     if (tenant.state && tenant.state->rate != Rational{limit.refill(), limit.period().count()})
       verdict_.coverage.plan_changed += 1;
-    if (explain_) {
-      const Rational left = at(tenant.state, limit, now_).tokens;
-      explained_tokens_ = left.str();
-    }
+    if (explain_ && !promised_.fixed_window) explained_tokens_ = at(tenant.state, limit, now_).tokens.str();
     const bool stepped_back = tenant.state && now_ < tenant.state->as_of;
-    Output right = step(tenant.state, {limit, now_, cost});
+    Output right = promised_.fixed_window ? window_step(tenant, limit, cost) : step(tenant.state, {limit, now_, cost});
     verdict_.expected.push_back({.bad = false, .decision = right.decision, .tokens = explained_tokens_});
     count(tenant, right.decision, cost);
 
@@ -142,7 +145,8 @@ class Judge {
     if (seen().kind == Observation::Kind::malformed)
       return part("malformed_reply", "the reply could not be read: " + seen().text);
 
-    trace(right, cost, stepped_back);
+    if (!promised_.fixed_window) trace(right, cost, stepped_back);
+    tenant.taken.push_back({now_, cost.tokens(), seen().allowed});
     if (seen().allowed != right.decision.allowed()) return wrong_answer(tenant, limit, cost, right.decision);
     told(cost, right.decision);
     if (right.writes) {
@@ -155,6 +159,17 @@ class Judge {
     } else if (right.decision.outcome == Outcome::denied) {
       tenant.denial = Tenant::Denial{now_, cost.tokens(), right.decision.retry_after->count(), seen().retry_after_us};
     }
+  }
+
+  /// The fixed window in the words of the bucket: what it counted must live to the end of its window.
+  Output window_step(Tenant& tenant, const Limit& limit, Cost cost) const {
+    const Plan& plan = history_.scenario.plan_of(call());
+    const Micros period{plan.period_us.whole};
+    const window::Output right = window::step({limit.capacity(), period}, tenant.window, now_, cost);
+    tenant.window = right.after;
+    const bool charged = right.decision.allowed() && !cost.is_peek();
+    const Instant end = now_ - now_.time_since_epoch() % period + period - Micros{1};
+    return {right.decision, std::nullopt, charged, end, now_ + 5 * period + Micros{2'000'000}};
   }
 
   void count(const Tenant& tenant, const Decision& right, Cost cost) {
@@ -303,6 +318,24 @@ class Judge {
       fail_bad(kind, "no_error", "a call with bad input must be answered by an error that names it");
   }
 
+  /// Judged by itself, on what was admitted: it does not depend on the model's opinion of any call.
+  void bound() {
+    if (history_.scenario.plans.size() != 1 || !bad_kind_.empty()) return;
+    const auto limit = history_.scenario.plans.front().limit();
+    if (!limit) return;
+    for (const Tenant& tenant : tenants_) {
+      const auto window = worst_window(*limit, tenant.taken);
+      if (!window || !window->broken()) continue;
+      const Micros length = tenant.taken[window->last].now - tenant.taken[window->first].now;
+      verdict_.failures.push_back({Promise::bound, "over_admission", call_ - 1,
+                                   tokens(window->admitted) + " admitted within " +
+                                       show_time(std::abs(length.count())) + "; the limit entitles to " +
+                                       window->entitled.str(),
+                                   "bound.over_admission"});
+      return;
+    }
+  }
+
   /// Only where nothing worse came of it.
   void add_accepted_bad_input() {
     if (!verdict_.failures.empty()) return;
@@ -352,7 +385,8 @@ class Judge {
       if (kind == "wrongly_denied" && !accepted_.empty()) return;
       if (kind == "wrongly_denied") return fail_bad(bad_kind_, "spoilt", std::move(why));
     }
-    fail(Promise::exact, std::move(kind), std::move(why));
+    const bool of_window = promised_.fixed_window && kind == "over_admission";
+    fail(of_window ? Promise::bound : Promise::exact, std::move(kind), std::move(why));
   }
   void part_as(Promise promise, std::string kind, std::string why) {
     parted_ = true;

@@ -20,7 +20,7 @@ namespace weir::gate {
 /// How much is tried, and from where.
 struct Effort {
   std::uint64_t seed = 1;
-  std::uint64_t cases = 60'000;                                  // decisions a contract, beside shrinking
+  std::uint64_t cases = 60'000;                                   // decisions a contract, beside shrinking
   std::optional<std::chrono::steady_clock::time_point> deadline;  // a hard wall: partial results after it
   std::optional<std::uint64_t> parallel_takes;                    // of the free-running part; default 1,000
 };
@@ -28,13 +28,13 @@ struct Effort {
 /// A smallest history that breaks a promise.
 struct Counterexample {
   model::Failure failure;
-  model::History history;          // of the first of its two runs
-  model::Verdict verdict;          // with explanations
-  std::size_t runs = 0;            // scenarios that were run to make it small
-  bool certified = false;          // everything with fewer calls in the scope was run, and passed
+  model::History history;  // of the first of its two runs
+  model::Verdict verdict;  // with explanations
+  std::size_t runs = 0;    // scenarios that were run to make it small
+  bool certified = false;  // everything with fewer calls in the scope was run, and passed
   bool second_run_differs = false;
-  std::string schedule;            // concurrency: its steps, already laid out for people
-  std::filesystem::path file;      // where its repro file was written
+  std::string schedule;        // concurrency: its steps, already laid out for people
+  std::filesystem::path file;  // where its repro file was written
 };
 
 /// One promise, judged.
@@ -68,7 +68,8 @@ struct Card {
 };
 
 /// What a person sees while it runs: which part, and how far.
-using Progress = std::function<void(const std::string& limiter, const std::string& part, std::uint64_t done, std::uint64_t of)>;
+using Progress =
+    std::function<void(const std::string& limiter, const std::string& part, std::uint64_t done, std::uint64_t of)>;
 
 /// Judges the limiter of a contract on a private Redis of its own. Deterministic for a seed and a
 /// number of cases, the free-running part aside.

@@ -1,0 +1,96 @@
+#include "ci/gate/counterexample.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/shrink.h"
+
+namespace weir::gate {
+namespace {
+
+using model::Failure;
+using model::History;
+using model::Plan;
+using model::Quantity;
+using model::Scenario;
+using model::Verdict;
+
+/// 2026-01-01 00:00:00 UTC: where a counterexample begins that does not care when.
+constexpr Instant usual_start{Micros{1'767'225'600'000'000}};
+
+constexpr std::size_t most_shrink_runs = 2'000;
+constexpr std::size_t most_search_runs = 20'000;
+
+const Failure* find(const Verdict& verdict, const std::string& essence) {
+  const auto found = std::find_if(verdict.failures.begin(), verdict.failures.end(),
+                                  [&](const Failure& failure) { return failure.essence == essence; });
+  return found == verdict.failures.end() ? nullptr : &*found;
+}
+
+model::Grain grain_of(const Domain& domain) {
+  return {.tick_us = domain.tick.count(),
+          .least_capacity = domain.capacity.least,
+          .least_refill = domain.refill.least,
+          .least_period_us = domain.period_us.least,
+          .least_cost = domain.cost.least,
+          .start = usual_start};
+}
+
+/// Small limits of the domain, and those of the scenario itself.
+model::Scope scope_below(const Scenario& scenario, const Domain& domain) {
+  model::Scope scope;
+  const std::int64_t second = 1'000'000;
+  const std::int64_t period =
+      domain.period_us.least <= second && second <= domain.period_us.most ? second : domain.period_us.least;
+  for (const std::int64_t capacity : {1L, 2L, 3L}) {
+    for (const std::int64_t refill : {1L, 2L, 3L}) {
+      const Plan plan{std::clamp(capacity, domain.capacity.least, domain.capacity.most),
+                      std::clamp(refill, domain.refill.least, domain.refill.most), period};
+      if (std::find(scope.plans.begin(), scope.plans.end(), plan) == scope.plans.end()) scope.plans.push_back(plan);
+    }
+  }
+  for (const Plan& plan : scenario.plans)
+    if (std::find(scope.plans.begin(), scope.plans.end(), plan) == scope.plans.end()) scope.plans.push_back(plan);
+  scope.plan_changes = scenario.plans.size() > 1;
+  for (const model::TimedCall& call : scenario.calls) {
+    scope.tenants = scope.tenants || call.tenant > 0;
+    scope.clock_back = scope.clock_back || call.advance_us < 0;
+    if (!model::cost_of(call)) scope.bad_costs.push_back(call.cost);
+  }
+  return scope;
+}
+
+}  // namespace
+
+Counterexample smallest_counterexample(const Failure& failure, Scenario scenario, Runner& runner, const Domain& domain,
+                                       const model::Promised& promised, const std::function<void()>& between) {
+  const model::Grain grain = grain_of(domain);
+  std::size_t runs = 0;
+  const model::Fails fails = [&](std::span<const Scenario> scenarios) {
+    between();
+    runs += scenarios.size();
+    std::vector<bool> failed;
+    for (const History& history : runner.run(scenarios))
+      failed.push_back(find(model::judge(history, promised), failure.essence) != nullptr);
+    return failed;
+  };
+
+  scenario.calls.resize(failure.call + 1);
+  model::Shrunk shrunk = model::shrink(std::move(scenario), grain, fails, most_shrink_runs);
+  const model::Searched below =
+      model::search_below(shrunk.scenario, scope_below(shrunk.scenario, domain), grain, fails, most_search_runs);
+  if (below.found) shrunk = model::shrink(*below.found, grain, fails, most_shrink_runs);
+
+  Counterexample smallest;
+  smallest.history = std::move(runner.run(std::span{&shrunk.scenario, 1}).front());
+  smallest.verdict = model::judge(smallest.history, promised, true);
+  const Failure* first = find(smallest.verdict, failure.essence);
+  const History again = std::move(runner.run(std::span{&shrunk.scenario, 1}).front());
+  smallest.second_run_differs = first == nullptr || again.seen != smallest.history.seen;
+  smallest.failure = first != nullptr ? *first : failure;
+  smallest.runs = runs;
+  smallest.certified = below.complete || below.found.has_value();
+  return smallest;
+}
+
+}  // namespace weir::gate

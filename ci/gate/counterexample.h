@@ -1,0 +1,18 @@
+#pragma once
+
+#include <functional>
+
+#include "ci/gate/check.h"
+#include "ci/gate/runner.h"
+
+namespace weir::gate {
+
+/// Makes a failing scenario the smallest there is, on the real server: shrinks it with the essence of
+/// its failure pinned, then searches everything below it in a small scope, then runs what is left
+/// twice. `between` is called between batches, and may throw to stop.
+[[nodiscard]] Counterexample smallest_counterexample(const model::Failure& failure, model::Scenario scenario,
+                                                     Runner& runner, const Domain& domain,
+                                                     const model::Promised& promised,
+                                                     const std::function<void()>& between);
+
+}  // namespace weir::gate
