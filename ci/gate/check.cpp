@@ -10,6 +10,7 @@
 #include "ci/gate/counterexample.h"
 #include "ci/gate/generate.h"
 #include "ci/gate/runner.h"
+#include "model/shrink.h"
 #include "proptests/harness/lua_host.h"
 #include "proptests/harness/server.h"
 

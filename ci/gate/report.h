@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "ci/gate/check.h"
+
+namespace weir::gate {
+
+/// How text for people is dressed: never colour alone.
+struct Dress {
+  bool colour = false;
+};
+
+/// The card of one limiter: a line a promise.
+[[nodiscard]] std::string card_text(const Card& card, Dress dress);
+
+/// One counterexample: what was promised, what happened, call by call, how to see it again.
+[[nodiscard]] std::string counterexample_text(const Counterexample& found, const harness::Contract& contract, Dress dress);
+
+/// The last line: what came of all of them.
+[[nodiscard]] std::string summary_text(const std::vector<Card>& cards);
+
+/// 1234567 -> "1,234,567"
+[[nodiscard]] std::string grouped(std::uint64_t count);
+
+}  // namespace weir::gate
