@@ -50,7 +50,10 @@ Json line_json(const Line& line) {
                      {"second_run_differs", example.second_run_differs},
                      {"file", example.file.generic_string()}});
   }
-  return {{"promise", name(line.promise)}, {"status", status_name(line.status)}, {"note", line.note}, {"counterexamples", found}};
+  return {{"promise", name(line.promise)},
+          {"status", status_name(line.status)},
+          {"note", line.note},
+          {"counterexamples", found}};
 }
 
 Json coverage_json(const model::Coverage& seen) {
@@ -78,8 +81,10 @@ std::string xml(std::string_view text) {
       case '"': escaped += "&quot;"; break;
       case '\n': escaped += "&#10;"; break;
       default:
-        if (static_cast<unsigned char>(letter) >= 0x20) escaped += letter;
-        else escaped += '?';  // XML 1.0 has no other control characters
+        if (static_cast<unsigned char>(letter) >= 0x20)
+          escaped += letter;
+        else
+          escaped += '?';  // XML 1.0 has no other control characters
     }
   }
   return escaped;
@@ -92,24 +97,21 @@ std::string result_json(const std::vector<Card>& cards, const Effort& effort, in
   for (const Card& card : cards) {
     Json lines = Json::array();
     for (const Line& line : card.lines) lines.push_back(line_json(line));
-    limiters.push_back({{"name", card.contract.name},
-                        {"contract", card.contract.file.generic_string()},
-                        {"verdict", outcome_name(card.outcome())},
-                        {"as_expected", card.as_expected()},
-                        {"cut_short", card.cut_short},
-                        {"decisions", card.decisions},
-                        {"seconds", card.seconds},
-                        {"decisions_per_s", card.seconds > 0 ? static_cast<double>(card.decisions) / card.seconds : 0.0},
-                        {"redis", card.redis_version},
-                        {"coverage", coverage_json(card.coverage)},
-                        {"promises", lines}});
+    limiters.push_back(
+        {{"name", card.contract.name},
+         {"contract", card.contract.file.generic_string()},
+         {"verdict", outcome_name(card.outcome())},
+         {"as_expected", card.as_expected()},
+         {"cut_short", card.cut_short},
+         {"decisions", card.decisions},
+         {"seconds", card.seconds},
+         {"decisions_per_s", card.seconds > 0 ? static_cast<double>(card.decisions) / card.seconds : 0.0},
+         {"redis", card.redis_version},
+         {"coverage", coverage_json(card.coverage)},
+         {"promises", lines}});
   }
-  const Json root{{"schema", schema},
-                  {"tool", "weir check"},
-                  {"seed", effort.seed},
-                  {"cases", effort.cases},
-                  {"exit_code", exit_code},
-                  {"peak_memory_kb", peak_memory_kb()},
+  const Json root{{"schema", schema},      {"tool", "weir check"},   {"seed", effort.seed},
+                  {"cases", effort.cases}, {"exit_code", exit_code}, {"peak_memory_kb", peak_memory_kb()},
                   {"limiters", limiters}};
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
@@ -125,20 +127,23 @@ std::string junit_xml(const std::vector<Card>& cards) {
     for (const Line& line : card.lines) {
       const auto said = card.contract.expect.find(std::string{name(line.promise)});
       const bool should_fail = said != card.contract.expect.end() && said->second == "fail";
-      const auto where = card.contract.lines.find(line.status == Line::Status::fail && card.contract.lines.contains("script") ? "script" : "name");
-      cases += fmt::format(R"(    <testcase classname="{}" name="{}" file="{}" line="{}")", xml(card.contract.name), name(line.promise),
-                           xml(card.contract.file.generic_string()), where == card.contract.lines.end() ? 1 : where->second);
+      const auto where = card.contract.lines.find(
+          line.status == Line::Status::fail && card.contract.lines.contains("script") ? "script" : "name");
+      cases += fmt::format(R"(    <testcase classname="{}" name="{}" file="{}" line="{}")", xml(card.contract.name),
+                           name(line.promise), xml(card.contract.file.generic_string()),
+                           where == card.contract.lines.end() ? 1 : where->second);
       const bool failed = line.status == Line::Status::fail;
       if (failed && !should_fail) {
         ++failures;
         cases += ">\n";
         for (const Counterexample& found : line.counterexamples)
-          cases += fmt::format("      <failure type=\"{}\" message=\"{}\">{}</failure>\n", xml(found.failure.name()), xml(found.failure.why),
-                               xml(counterexample_text(found, card.contract, {})));
+          cases += fmt::format("      <failure type=\"{}\" message=\"{}\">{}</failure>\n", xml(found.failure.name()),
+                               xml(found.failure.why), xml(counterexample_text(found, card.contract, {})));
         cases += "    </testcase>\n";
       } else if (should_fail && line.status == Line::Status::pass) {
         ++failures;
-        cases += ">\n      <failure type=\"unexpected_pass\" message=\"expected to fail, and passed\"/>\n    </testcase>\n";
+        cases +=
+            ">\n      <failure type=\"unexpected_pass\" message=\"expected to fail, and passed\"/>\n    </testcase>\n";
       } else if (line.status == Line::Status::not_promised || line.status == Line::Status::inconclusive) {
         ++skipped;
         cases += fmt::format(">\n      <skipped message=\"{}\"/>\n    </testcase>\n", xml(line.note));
@@ -146,13 +151,15 @@ std::string junit_xml(const std::vector<Card>& cards) {
         cases += "/>\n";
       }
     }
-    suites += fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\" time=\"{:.3f}\">\n{}  </testsuite>\n",
-                          xml(card.contract.name), card.lines.size(), failures, skipped, card.seconds, cases);
+    suites += fmt::format(
+        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\" time=\"{:.3f}\">\n{}  </testsuite>\n",
+        xml(card.contract.name), card.lines.size(), failures, skipped, card.seconds, cases);
     all_tests += card.lines.size();
     all_failures += failures;
   }
-  return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"{}\" failures=\"{}\">\n{}</testsuites>\n", all_tests,
-                     all_failures, suites);
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"{}\" failures=\"{}\">\n{}</testsuites>\n",
+      all_tests, all_failures, suites);
 }
 
 }  // namespace weir::gate

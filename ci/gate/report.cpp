@@ -58,8 +58,10 @@ std::string seen_text(const Observation& seen) {
   }
   std::string text = seen.allowed ? "ALLOWED" : "denied";
   if (seen.remaining) text += fmt::format(", {} left", *seen.remaining);
-  if (seen.told_never) text += ", never";
-  else if (!seen.allowed && seen.retry_after_us) text += ", retry in " + show_time(*seen.retry_after_us);
+  if (seen.told_never)
+    text += ", never";
+  else if (!seen.allowed && seen.retry_after_us)
+    text += ", retry in " + show_time(*seen.retry_after_us);
   return text;
 }
 
@@ -105,10 +107,10 @@ std::string calls_table(const Counterexample& found) {
     const bool known = index < found.verdict.expected.size();
     std::string right = known ? right_text(found.verdict.expected[index]) : "";
     if (index == found.failure.call) right += "   <- here they part";
-    rows.push_back({{std::to_string(index + 1), show_time(clock), tenants ? (call.tenant == 0 ? "A" : "B") : "",
-                     limit_text(scenario.plan_of(call)),
-                     call.cost.is_whole() ? call.cost.text() : '"' + call.cost.text() + '"',
-                     seen_text(found.history.seen[index]), right}});
+    rows.push_back(
+        {{std::to_string(index + 1), show_time(clock), tenants ? (call.tenant == 0 ? "A" : "B") : "",
+          limit_text(scenario.plan_of(call)), call.cost.is_whole() ? call.cost.text() : '"' + call.cost.text() + '"',
+          seen_text(found.history.seen[index]), right}});
   }
   return table(rows);
 }
@@ -149,15 +151,16 @@ std::string card_text(const Card& card, Dress dress) {
     if (expected && line.status == Line::Status::pass) note += "   (expected to fail, and did not)";
     text += fmt::format("  {}  {:<12}{}\n", verdict, spaced(std::string{name(line.promise)}), note);
   }
-  text += fmt::format("  {} decisions in {:.1f} s on Redis {}, each held against the exact model\n", grouped(card.decisions),
-                      card.seconds, card.redis_version);
+  text += fmt::format("  {} decisions in {:.1f} s on Redis {}, each held against the exact model\n",
+                      grouped(card.decisions), card.seconds, card.redis_version);
   if (!card.cut_short.empty()) text += fmt::format("  cut short: {}\n", card.cut_short);
   return text;
 }
 
 std::string counterexample_text(const Counterexample& found, const harness::Contract& contract, Dress dress) {
-  std::string text = fmt::format("{}  {}: {}   ({})\n", dressed("FAIL", red, dress), spaced(std::string{name(found.failure.promise)}),
-                                 spaced(found.failure.kind), contract.name);
+  std::string text =
+      fmt::format("{}  {}: {}   ({})\n", dressed("FAIL", red, dress), spaced(std::string{name(found.failure.promise)}),
+                  spaced(found.failure.kind), contract.name);
   text += fmt::format("      {}\n\n", found.failure.why);
   text += found.schedule.empty() ? calls_table(found) : found.schedule;
   text += '\n';

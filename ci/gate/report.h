@@ -15,7 +15,8 @@ struct Dress {
 [[nodiscard]] std::string card_text(const Card& card, Dress dress);
 
 /// One counterexample: what was promised, what happened, call by call, how to see it again.
-[[nodiscard]] std::string counterexample_text(const Counterexample& found, const harness::Contract& contract, Dress dress);
+[[nodiscard]] std::string counterexample_text(const Counterexample& found, const harness::Contract& contract,
+                                              Dress dress);
 
 /// The last line: what came of all of them.
 [[nodiscard]] std::string summary_text(const std::vector<Card>& cards);

@@ -46,10 +46,8 @@ Json scenario_json(const model::Scenario& scenario) {
                      {"period_us", json_of(plan.period_us)}});
   Json calls = Json::array();
   for (const model::TimedCall& call : scenario.calls)
-    calls.push_back({{"advance_us", call.advance_us},
-                     {"tenant", call.tenant},
-                     {"plan", call.plan},
-                     {"cost", json_of(call.cost)}});
+    calls.push_back(
+        {{"advance_us", call.advance_us}, {"tenant", call.tenant}, {"plan", call.plan}, {"cost", json_of(call.cost)}});
   return {{"start_us", scenario.start.time_since_epoch().count()}, {"plans", plans}, {"calls", calls}};
 }
 
@@ -69,7 +67,8 @@ class Reader {
       fail("weir", "the text \"counterexample\"");
     const int found = field<int>(root_, "", "schema", "a number");
     if (found != schema)
-      fail("schema", fmt::format("{} (this one is of schema {}: find the counterexample again with `weir check`)", schema, found));
+      fail("schema", fmt::format("{} (this one is of schema {}: find the counterexample again with `weir check`)",
+                                 schema, found));
     Repro repro;
     repro.contract = field<std::string>(root_, "", "contract", "the path of a contract");
     repro.promise = field<std::string>(root_, "", "promise", "the name of a promise");
@@ -86,7 +85,8 @@ class Reader {
     const Json& plans = list(scenario, "plans");
     for (std::size_t index = 0; index < plans.size(); ++index) {
       const std::string where = fmt::format("scenario.plans[{}].", index);
-      repro.scenario.plans.push_back({quantity(plans[index], where, "capacity"), quantity(plans[index], where, "refill"),
+      repro.scenario.plans.push_back({quantity(plans[index], where, "capacity"),
+                                      quantity(plans[index], where, "refill"),
                                       quantity(plans[index], where, "period_us")});
     }
     const Json& calls = list(scenario, "calls");
@@ -109,7 +109,8 @@ class Reader {
     throw ContractError(fmt::format("{}: {}: expected {}", file_.string(), where, expected));
   }
 
-  const Json& member(const Json& object, const std::string& where, const char* name, const std::string& expected) const {
+  const Json& member(const Json& object, const std::string& where, const char* name,
+                     const std::string& expected) const {
     if (!object.is_object() || !object.contains(name)) fail(where + name, expected);
     return object.at(name);
   }
@@ -141,7 +142,8 @@ class Reader {
 
 }  // namespace
 
-std::filesystem::path write_repro(const std::filesystem::path& directory, const Counterexample& found, const Card& card) {
+std::filesystem::path write_repro(const std::filesystem::path& directory, const Counterexample& found,
+                                  const Card& card) {
   Json scenario = scenario_json(found.history.scenario);
   const Json root{{"weir", "counterexample"},
                   {"schema", schema},
@@ -163,12 +165,15 @@ std::filesystem::path write_repro(const std::filesystem::path& directory, const 
       directory / fmt::format("{}-{}-{}.json", card.contract.file.stem().string(), kind, sha1(text).substr(0, 8));
   std::error_code error;
   std::filesystem::create_directories(directory, error);
-  if (error) throw EnvironmentError(fmt::format("{}: cannot make this directory: {}", directory.string(), error.message()));
+  if (error)
+    throw EnvironmentError(fmt::format("{}: cannot make this directory: {}", directory.string(), error.message()));
   write_whole(file, text);
   return file;
 }
 
-Repro read_repro(const std::filesystem::path& file) { return Reader{file}.read(); }
+Repro read_repro(const std::filesystem::path& file) {
+  return Reader{file}.read();
+}
 
 void write_whole(const std::filesystem::path& file, const std::string& text) {
   std::filesystem::path beside = file;
@@ -190,7 +195,8 @@ void write_whole(const std::filesystem::path& file, const std::string& text) {
 
 std::string read_whole(const std::filesystem::path& file) {
   std::error_code error;
-  if (std::filesystem::is_directory(file, error)) throw ContractError(file.string() + ": is a directory; a file was expected");
+  if (std::filesystem::is_directory(file, error))
+    throw ContractError(file.string() + ": is a directory; a file was expected");
   errno = 0;
   std::ifstream in{file, std::ios::binary};
   std::ostringstream text;

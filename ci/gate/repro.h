@@ -12,14 +12,15 @@ struct Repro {
   std::filesystem::path contract;  // as it was given to the run that found it
   std::string promise;
   std::string kind;
-  bool expect_fail = true;         // "expect": "fail" while the bug is open, "pass" once it is fixed
-  std::string script_sha1;         // of the script it was found in; empty for a client program
+  bool expect_fail = true;  // "expect": "fail" while the bug is open, "pass" once it is fixed
+  std::string script_sha1;  // of the script it was found in; empty for a client program
   model::Scenario scenario;
 };
 
 /// Writes the file into `directory` (made if needed), whole or not at all, and returns its path:
 /// `<contract>-<promise>-<kind>-<hash>.json`. Throws EnvironmentError.
-std::filesystem::path write_repro(const std::filesystem::path& directory, const Counterexample& found, const Card& card);
+std::filesystem::path write_repro(const std::filesystem::path& directory, const Counterexample& found,
+                                  const Card& card);
 
 /// Throws ContractError that names the file, the field, and what was expected there.
 [[nodiscard]] Repro read_repro(const std::filesystem::path& file);

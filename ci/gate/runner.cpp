@@ -197,7 +197,7 @@ void Runner::read_keys(Observation& seen, const harness::Look& look) const {
       seen.endless = true;
     }
     if (!host_.contract().has_state) continue;
-    if (const auto stored = decode_stored_bucket(*key.bytes)) {
+    if (const auto stored = decode(*key.bytes)) {
       seen.stored = stored->bucket;
       seen.stored_until_ms = stored->until_ms;
     } else {
