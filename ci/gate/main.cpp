@@ -40,7 +40,7 @@ extern "C" void on_interrupt(int) {
 void stop_politely_on_signals() {
   struct sigaction action {};
   action.sa_handler = on_interrupt;
-  action.sa_flags = SA_RESETHAND;  // the second one kills
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one kills
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of writing, seen there
 }
@@ -101,7 +101,9 @@ void print(const std::string& text) {
 }
 
 int run_check(const CheckOptions& options) {
-  Effort effort{.seed = options.seed, .cases = options.cases};
+  Effort effort;
+  effort.seed = options.seed;
+  effort.cases = options.cases;
   if (!options.budget.empty()) effort.deadline = std::chrono::steady_clock::now() + parse_budget(options.budget);
   const Dress dress{.colour = isatty(STDOUT_FILENO) != 0};
   const bool json_only = options.json == "-";
