@@ -197,6 +197,7 @@ class Check {
                 [](const auto& left, const auto& right) { return left.failure.name() < right.failure.name(); });
     }
 
+    card_.contract = host_.contract();  // it has learned by now what reply() tells
     const bool window = promised_.fixed_window;
     if (window) {
       leave_out(Promise::no_trace, "a fixed window promises nothing about writes");

@@ -143,7 +143,7 @@ class Lookahead {
   /// The limit's own scale of time, in whole ticks.
   [[nodiscard]] std::int64_t advance(const Limit& limit, const Tenant& tenant) {
     const std::int64_t tick = domain_.tick.count();
-    const auto up = [&](Micros wait) { return detail::ceil_div(wait.count(), tick) * tick; };
+    const auto up = [&](Micros wait) { return detail::ceil_div(std::max<std::int64_t>(wait.count(), 0), tick) * tick; };
     const Step next = decide(limit, tenant.bucket, now_, one_token);
     const std::int64_t flip = next.decision.retry_after ? up(*next.decision.retry_after) : 0;
     const std::int64_t emission = up(limit.emission_interval());
@@ -170,8 +170,7 @@ class Lookahead {
       case 16: delta = random_.between(0, fill / tick) * tick; break;
       case 17: delta = random_.between(0, std::max<std::int64_t>(1, emission / tick)) * tick; break;
       case 18:  // around the instant at which the bucket may be gone
-        delta = tenant.gone_at ? std::max<std::int64_t>(0, up(*tenant.gone_at - now_)) +
-                                     random_.one_of({-1'000L, -tick, 0L, tick, 1'000L, 2'000L})
+        delta = tenant.gone_at ? up(*tenant.gone_at - now_) + random_.one_of({-1'000L, -tick, 0L, tick, 1'000L, 2'000L})
                                : 0;
         break;
       default: delta = random_.one_of({3 * fill, 1'000'000L, 60'000'000L, 5 * fill + 3'000'000}); break;
@@ -187,9 +186,9 @@ class Lookahead {
   /// Long jumps end where the dates that are claimed end.
   [[nodiscard]] std::int64_t within_dates(std::int64_t delta) const {
     constexpr std::int64_t margin = 366 * day_us;
-    const Instant then = now_ + Micros{std::clamp<std::int64_t>(delta, -max_quantity, max_quantity)};
-    if (then > year_2100 + Micros{margin}) return 0;
-    if (then < year_2017 - Micros{margin}) return 0;
+    if (std::abs(delta) > max_quantity) return 0;
+    const Instant then = now_ + Micros{delta};
+    if (then > year_2100 + Micros{margin} || then < year_2017 - Micros{margin}) return 0;
     return delta;
   }
 
