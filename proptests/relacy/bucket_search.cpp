@@ -8,7 +8,9 @@ namespace {
 
 constexpr Instant start{};
 
-Limit limit_of(std::int64_t capacity) { return Limit::make(capacity, 1, Micros{1'000'000}).value(); }
+Limit limit_of(std::int64_t capacity) {
+  return Limit::make(capacity, 1, Micros{1'000'000}).value();
+}
 
 /// A cell that checks, then stores: its compare-and-swap has lost the swap.
 class LostUpdateCell {

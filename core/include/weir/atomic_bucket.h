@@ -76,7 +76,7 @@ class BasicBucket {
   /// where that wait were longer than `patience`, or the debt past twice the capacity. Reservations
   /// wait in the order they were made; an `acquire` cannot pass them.
   [[nodiscard]] Answer reserve(Instant now, Cost cost, Micros patience) noexcept {
-    return take(now, cost, ceiling(patience));
+    return take(now, cost, schedule_.ceiling(patience));
   }
 
   /// Gives `tokens` back: of a request that was allowed and not sent, or a reservation not used. The debt falls by as
@@ -110,12 +110,6 @@ class BasicBucket {
 
   [[nodiscard]] bool never(Instant now, Cost cost) const noexcept {
     return cost.tokens() > limit().capacity() || schedule_.past_horizon(now);
-  }
-
-  [[nodiscard]] std::int64_t ceiling(Micros patience) const noexcept {
-    const std::int64_t full = schedule_.capacity_units();
-    if (patience >= limit().time_to_full()) return 2 * full;
-    return full + std::max<std::int64_t>(patience.count(), 0) * limit().refill();
   }
 
   [[nodiscard]] Answer take(Instant now, Cost cost, std::int64_t ceiling) noexcept {
