@@ -7,6 +7,11 @@
 #include <string_view>
 #include <type_traits>
 
+namespace weir::harness {
+struct Call;
+struct Reply;
+}  // namespace weir::harness
+
 namespace weir::harness::wire {
 
 /// What the host and its Lua process say to each other: one frame a request, one frame an answer.
@@ -73,5 +78,8 @@ class Reader {
 
   std::string_view rest_;
 };
+
+void write(Writer& out, const Call& call);
+void write(Writer& out, const Reply& reply);
 
 }  // namespace weir::harness::wire

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "proptests/harness/error.h"
-#include "proptests/suites/harness/scratch.h"
+#include "proptests/suites/harness/lua_folder.h"
 
 namespace weir::harness {
 
@@ -22,51 +21,7 @@ namespace {
 using Kind = Refusal::Kind;
 using Words = std::vector<std::string>;
 
-Reply integer(std::int64_t value) {
-  return {Reply::Kind::integer, value, {}, {}};
-}
-Reply text(std::string value) {
-  return {Reply::Kind::string, 0, std::move(value), {}};
-}
-Reply status(std::string value) {
-  return {Reply::Kind::status, 0, std::move(value), {}};
-}
-Reply error(std::string value) {
-  return {Reply::Kind::error, 0, std::move(value), {}};
-}
-Reply array(std::vector<Reply> elements) {
-  return {Reply::Kind::array, 0, {}, std::move(elements)};
-}
-
-Call call_of(const std::string& key, const Quantity& cost = "1") {
-  return {.key = key,
-          .capacity = "100",
-          .refill = "50",
-          .period_us = "1000000",
-          .cost = cost,
-          .now_us = 1'700'000'000'000'000,
-          .client = 1,
-          .attempt = 1};
-}
-
-struct Folder : Scratch {
-  Folder() { write("s.lua", "return 1"); }
-
-  LuaHost script(const std::string& keys, const std::string& args = "return {}",
-                 const std::string& reply = "return { allowed = r == 1 }",
-                 std::chrono::milliseconds deadline = std::chrono::seconds{2}) const {
-    return LuaHost{
-        write("c.lua", "return { name = 'n', promises = 'token_bucket', script = 's.lua',\nkeys = function(call) " +
-                           keys + " end,\nargs = function(call) " + args + " end,\nreply = function(r) " + reply +
-                           " end }"),
-        deadline};
-  }
-  LuaHost program(const std::string& take, std::chrono::milliseconds deadline = std::chrono::seconds{2}) const {
-    return LuaHost{write("c.lua", "return { name = 'n', promises = 'token_bucket',\ntake = function(redis, call) " +
-                                      take + " end }"),
-                   deadline};
-  }
-
+struct Folder : LuaFolder {
   Words args_of(const std::string& body, const Call& call) const {
     auto host = script("return {}", body);
     return std::get<Arguments>(host.arguments({&call, 1})[0]).args;
