@@ -42,7 +42,7 @@ std::optional<Window> worst_window(const Limit& limit, std::span<const Call> his
 
     // Bars that this reading overtops become one; a call that was admitted opens a window.
     std::optional<Bar> bar;
-    if (call.admitted) bar = Bar{reading, reading - admitted, last, 0, 0};
+    if (call.admitted && call.cost > 0) bar = Bar{reading, reading - admitted, last, 0, 0};
     while (!bars.empty() && bars.back().furthest <= reading) {
       if (!bar || bars.back().head_start > bar->head_start) bar = bars.back();
       bars.pop_back();
@@ -57,7 +57,7 @@ std::optional<Window> worst_window(const Limit& limit, std::span<const Call> his
       }
       bars.push_back(*bar);
     }
-    if (!call.admitted) continue;
+    if (!call.admitted || call.cost == 0) continue;
 
     admitted += call.cost * unit;
     const Units excess = admitted + bars.back().lead_below - full;

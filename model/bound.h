@@ -18,7 +18,8 @@ struct Call {
   bool admitted;
 };
 
-/// A window from one admitted call to another (or the same), both included.
+/// A window from one call that was admitted at a cost to another (or the same), both included. A peek
+/// admits nothing and leaves no trace, so it neither opens nor ends one; its reading of the clock counts.
 struct Window {
   std::size_t first;  // index into the history
   std::size_t last;
@@ -29,7 +30,7 @@ struct Window {
 };
 
 /// The window that is furthest above (or least below) what one unchanged limit entitles to; empty if
-/// nothing was admitted. The bound of DESIGN 2 holds if and only if it is not broken().
+/// nothing was admitted at a cost. The bound of DESIGN 2 holds if and only if it is not broken().
 ///
 /// No window reaches across a point where the clock fell more than one time-to-full below its
 /// high-water mark: there the bucket may have forgotten, and a new stretch begins. O(n).
