@@ -73,8 +73,8 @@ struct Server::Impl {
       : options{std::move(given)},
         socket{socket_in(directory.path())},
         log{directory.path() / "redis.log"},
-        binary{find_server_binary(directory)},
-        page{directory.path() / "clock", initial_instant} {
+        page{directory.path() / "clock", initial_instant},
+        binary{find_server_binary(directory)} {
     // By a name without spaces or colons, which LD_PRELOAD would take for the end of it.
     fs::create_symlink(find_clock_library(), directory.path() / clock_name);
     start();
@@ -84,32 +84,27 @@ struct Server::Impl {
 
   [[nodiscard]] std::vector<std::string> words() const {
     const fs::path data = options.append_only ? fs::absolute(*options.append_only) : directory.path();
-    std::vector<std::string> words{
-        "redis-server",
-        "--port",
-        "0",
-        "--unixsocket",
-        socket,
-        "--unixsocketperm",
-        "700",
-        "--dir",
-        data.string(),
-        "--save",
-        "",
-        "--appendonly",
-        options.append_only ? "yes" : "no",
-        "--loadmodule",
-        (directory.path() / clock_name).string(),
-        "--enable-debug-command",
-        "local",
-        "--busy-reply-threshold",
-        std::to_string(options.busy_after.count()),
-        // Both measure by the clock that we move.
-        "--slowlog-log-slower-than",
-        "-1",
-        "--latency-tracking",
-        "no",
+    const std::pair<const char*, std::string> directives[] = {
+        {"port", "0"},
+        {"unixsocket", socket},
+        {"unixsocketperm", "700"},
+        {"dir", data.string()},
+        {"save", ""},
+        {"appendonly", options.append_only ? "yes" : "no"},
+        {"loadmodule", (directory.path() / clock_name).string()},
+        {"enable-debug-command", "local"},
+        {"busy-reply-threshold", std::to_string(options.busy_after.count())},
+        // These two measure by the clock that we move.
+        {"slowlog-log-slower-than", "-1"},
+        {"latency-tracking", "no"},
+        // This thread sleeps until an instant of the kernel's clock: with ours in the past it would spin.
+        {"jemalloc-bg-thread", "no"},
     };
+    std::vector<std::string> words{"redis-server"};
+    for (const auto& [name, value] : directives) {
+      words.push_back(fmt::format("--{}", name));
+      words.push_back(value);
+    }
     words.insert(words.end(), options.arguments.begin(), options.arguments.end());
     return words;
   }
@@ -169,8 +164,8 @@ struct Server::Impl {
   PrivateDirectory directory;
   std::string socket;
   fs::path log;
-  ServerBinary binary;
   ClockPage page;
+  ServerBinary binary;
   std::optional<ChildProcess> process;
 };
 
