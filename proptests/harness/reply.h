@@ -11,9 +11,9 @@ struct Reply {
   enum class Kind : std::uint8_t { nil, integer, string, status, error, array };
 
   Kind kind = Kind::nil;
-  std::int64_t integer = 0;     // kind integer
-  std::string text;             // kinds string, status, error
-  std::vector<Reply> elements;  // kind array
+  std::int64_t integer = 0;       // kind integer
+  std::string text{};             // kinds string, status, error
+  std::vector<Reply> elements{};  // kind array
 
   [[nodiscard]] bool is_error() const noexcept { return kind == Kind::error; }
   bool operator==(const Reply&) const = default;

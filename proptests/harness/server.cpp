@@ -117,29 +117,37 @@ struct Server::Impl {
                                                           WEIR_CLOCK_PAGE_VARIABLE "=./clock"},
                                           .output = log},
                     directory);
-    const Reply reply = first_connection().run({"DEBUG", "SET-ACTIVE-EXPIRE", "0"});
+    wait_until_ready();
+    const Reply reply = Connection{socket, options.deadline}.run({"DEBUG", "SET-ACTIVE-EXPIRE", "0"});
     if (reply.is_error()) {
       throw EnvironmentError{fmt::format("{} refuses DEBUG SET-ACTIVE-EXPIRE: {}", binary.file.string(), reply.text)};
     }
   }
 
-  [[nodiscard]] Connection first_connection() {
+  void wait_until_ready() {
     const auto give_up = steady_clock::now() + start_at_most;
     while (true) {
-      try {
-        return Connection{socket, options.deadline};
-      } catch (const NoReply& not_yet) {
-        if (!process->running()) {
-          throw EnvironmentError{fmt::format("{} ended as it started, with {}; its last lines:{}", binary.file.string(),
-                                             process->how_it_ended(), last_lines_of(log))};
-        }
-        if (steady_clock::now() > give_up) {
-          throw EnvironmentError{fmt::format("{} was not ready within {} ms: {}; its last lines:{}",
-                                             binary.file.string(), start_at_most.count(), not_yet.what(),
-                                             last_lines_of(log))};
-        }
+      const std::string not_yet = why_not_ready();
+      if (not_yet.empty()) return;
+      if (!process->running()) {
+        throw EnvironmentError{fmt::format("{} ended as it started, with {}; its last lines:{}", binary.file.string(),
+                                           process->how_it_ended(), last_lines_of(log))};
+      }
+      if (steady_clock::now() > give_up) {
+        throw EnvironmentError{fmt::format("{} was not ready within {} ms: {}; its last lines:{}", binary.file.string(),
+                                           start_at_most.count(), not_yet, last_lines_of(log))};
       }
       std::this_thread::sleep_for(milliseconds{1});
+    }
+  }
+
+  // Empty when it answers; it may listen before it has loaded its modules, or its AOF.
+  [[nodiscard]] std::string why_not_ready() const {
+    try {
+      const Reply reply = Connection{socket, options.deadline}.run({"PING"});
+      return reply.is_error() ? reply.text : "";
+    } catch (const NoReply& error) {
+      return error.what();
     }
   }
 

@@ -28,10 +28,10 @@ inline constexpr Instant initial_instant{std::chrono::seconds{1'700'000'000}};
 class Server {
  public:
   struct Options {
-    std::chrono::milliseconds deadline{5000};          // of each command on connections from connect()
-    std::chrono::milliseconds busy_after{500};         // busy-reply-threshold
-    std::optional<std::filesystem::path> append_only;  // a directory to keep an AOF in (bench); none by default
-    std::vector<std::string> arguments;                // further words of its command line: {"--maxmemory", "10mb"}
+    std::chrono::milliseconds deadline{5000};            // of each command on connections from connect()
+    std::chrono::milliseconds busy_after{500};           // busy-reply-threshold
+    std::optional<std::filesystem::path> append_only{};  // a directory to keep an AOF in (bench); none by default
+    std::vector<std::string> arguments{};                // further words of its command line: {"--maxmemory", "10mb"}
   };
 
   explicit Server(Options options);
