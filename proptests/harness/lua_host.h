@@ -70,8 +70,8 @@ struct Send {
 using Move = std::variant<Send, Answer, Refusal>;
 
 /// Runs a contract's Lua (LuaJIT) in a child process without os, io, ffi, debug, package, or
-/// anything that reaches outside; killed when one call takes longer than the deadline, and then
-/// started again by itself. A process and not a count hook, because no hook fires in a compiled loop.
+/// anything that reaches outside; killed when one call takes longer than the deadline (of processor
+/// time), and then started again by itself. A process and not a count hook, because no hook fires in a compiled loop.
 ///
 /// The user's Lua is to be a function of what it is given. math.random is one where `Call::attempt` is
 /// told; state kept in upvalues lasts as long as the process; the order of pairs() differs between processes.

@@ -28,7 +28,8 @@ class LuaProcess {
     std::string how;     // "was killed by signal 11 (Segmentation fault)"
   };
 
-  /// Sends a frame and waits for the answer. Any one call of the request may take up to `deadline`.
+  /// Sends a frame and waits for the answer. Any one call of the request may take up to `deadline` of
+  /// processor time.
   /// The answer is a view that lasts until the next request.
   [[nodiscard]] std::variant<std::string_view, Death> ask(std::string_view frame, std::chrono::milliseconds deadline);
 
