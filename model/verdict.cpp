@@ -40,6 +40,13 @@ std::string_view bad_number_kind(const Quantity& quantity) {
   return "huge";
 }
 
+/// Which field was bad and what came of it is the essence; how it was bad may change while it shrinks.
+Failure bad_input_failure(const std::string& kind, std::string_view what, std::size_t call, std::string why) {
+  const std::string field = kind.substr(kind.find('_') + 1);
+  return {Promise::bad_input, kind + '.' + std::string{what}, call, std::move(why),
+          "bad_input." + field + '.' + std::string{what}};
+}
+
 /// What the judge keeps of a tenant between calls.
 struct Tenant {
   std::optional<State> state;
@@ -340,12 +347,8 @@ class Judge {
   void add_accepted_bad_input() {
     if (!verdict_.failures.empty()) return;
     for (const auto& [at_call, kind] : accepted_) {
-      const std::string accepted = kind + ".accepted";
-      verdict_.failures.push_back({.promise = Promise::bad_input,
-                                   .kind = accepted,
-                                   .call = at_call,
-                                   .why = "a call with " + spaced(kind) + " was allowed; it must be refused",
-                                   .essence = accepted});
+      verdict_.failures.push_back(bad_input_failure(
+          kind, "accepted", at_call, "a call with " + spaced(kind) + " was allowed; it must be refused"));
     }
   }
 
@@ -355,8 +358,7 @@ class Judge {
   }
 
   void fail_bad(const std::string& bad_kind, std::string_view what, std::string why) {
-    const std::string kind = bad_kind + '.' + std::string{what};
-    verdict_.failures.push_back({Promise::bad_input, kind, call_, std::move(why), kind});
+    verdict_.failures.push_back(bad_input_failure(bad_kind, what, call_, std::move(why)));
   }
 
   /// By what the history holds so far: the smallest one that fails shows what the failure needs.
@@ -369,7 +371,7 @@ class Judge {
 
   void fail(Promise plain, std::string kind, std::string why) {
     const bool of_answers = plain == Promise::exact || plain == Promise::retry || plain == Promise::remaining;
-    if (of_answers && !bad_kind_.empty()) return fail_bad(bad_kind_, "then_" + kind, std::move(why));
+    if (of_answers && !bad_kind_.empty()) return;  // seen without bad input, or a matter of what was charged for it
     const Promise promise = of_answers ? attributed(plain) : plain;
     std::string essence = std::string{name(plain)} + '.' + kind;
     if (promise != plain && plain != Promise::exact) kind = std::string{name(plain)} + "_" + kind;
@@ -383,7 +385,7 @@ class Judge {
       if (kind == "over_admission") return fail_bad(bad_kind_, "minted", std::move(why));
       // What was charged for bad input that it took is its own affair.
       if (kind == "wrongly_denied" && !accepted_.empty()) return;
-      if (kind == "wrongly_denied") return fail_bad(bad_kind_, "spoilt", std::move(why));
+      if (kind == "wrongly_denied" || kind == "error_reply") return fail_bad(bad_kind_, "spoilt", std::move(why));
     }
     const bool of_window = promised_.fixed_window && kind == "over_admission";
     fail(of_window ? Promise::bound : Promise::exact, std::move(kind), std::move(why));

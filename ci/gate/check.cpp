@@ -53,6 +53,11 @@ std::size_t random_length(Random& random) {
 /// Calls a pipeline: enough to hide the round trip, few enough to stop at once.
 constexpr std::size_t batch_calls = 400;
 
+/// What counts as the same failure before it is small: bad input by field and effect, the rest by line and kind.
+std::string key_of(const Failure& failure) {
+  return failure.promise == Promise::bad_input ? failure.essence : failure.name();
+}
+
 class Check {
  public:
   Check(const std::filesystem::path& contract, const Effort& effort, const Progress& progress)
@@ -137,7 +142,7 @@ class Check {
       card_.coverage += verdict.coverage;
       for (const Failure& failure : verdict.failures) {
         // What is known is shrunk once more at the most: its smallest form may stand under another line.
-        if (known_[failure.name()]++ > 0) continue;
+        if (known_[key_of(failure)]++ > 0) continue;
         waiting_.push_back({failure, history.scenario});
       }
     }
@@ -158,10 +163,10 @@ class Check {
   }
 
   void keep(Counterexample smallest) {
-    ++known_[smallest.failure.name()];
+    ++known_[key_of(smallest.failure)];
     Line& line = card_.lines[static_cast<std::size_t>(smallest.failure.promise)];
     for (Counterexample& held : line.counterexamples) {
-      if (held.failure.name() != smallest.failure.name()) continue;
+      if (key_of(held.failure) != key_of(smallest.failure)) continue;
       if (model::simpler(smallest.history.scenario, held.history.scenario)) held = std::move(smallest);
       return;
     }

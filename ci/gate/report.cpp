@@ -49,10 +49,17 @@ std::string limit_text(const model::Plan& plan) {
   return fmt::format("{}, +{} per {}", quoted(plan.capacity), quoted(plan.refill), period);
 }
 
+/// A table's cell; the whole text stands in the sentence above it or in the JSON.
+std::string shortened(std::string text) {
+  constexpr std::size_t most = 60;
+  if (text.size() > most) text.replace(most - 3, std::string::npos, "...");
+  return text;
+}
+
 std::string seen_text(const Observation& seen) {
   switch (seen.kind) {
-    case Observation::Kind::error: return "error: " + seen.text;
-    case Observation::Kind::malformed: return "unreadable: " + seen.text;
+    case Observation::Kind::error: return shortened("error: " + seen.text);
+    case Observation::Kind::malformed: return shortened("unreadable: " + seen.text);
     case Observation::Kind::no_reply: return "no reply";
     case Observation::Kind::answered: break;
   }
@@ -169,6 +176,12 @@ std::string counterexample_text(const Counterexample& found, const harness::Cont
   if (found.certified) text += "  certified: nothing with fewer calls fails in the scope that was searched\n";
   if (!found.file.empty()) text += fmt::format("  replay: weir replay {}\n", found.file.string());
   return text;
+}
+
+std::string also_text(const Counterexample& found) {
+  return fmt::format("  also: {} in {} {}: {}\n        weir replay {}\n", spaced(found.failure.kind),
+                     found.history.scenario.calls.size(), found.history.scenario.calls.size() == 1 ? "call" : "calls",
+                     found.failure.why, found.file.string());
 }
 
 std::string summary_text(const std::vector<Card>& cards) {

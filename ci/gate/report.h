@@ -18,6 +18,9 @@ struct Dress {
 [[nodiscard]] std::string counterexample_text(const Counterexample& found, const harness::Contract& contract,
                                               Dress dress);
 
+/// One more of the same line, in short.
+[[nodiscard]] std::string also_text(const Counterexample& found);
+
 /// The last line: what came of all of them.
 [[nodiscard]] std::string summary_text(const std::vector<Card>& cards);
 
