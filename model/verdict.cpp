@@ -313,6 +313,7 @@ class Judge {
     if (seen().kind == Observation::Kind::answered && seen().allowed) {
       // A limiter that serves fractions at their face value harms nobody; ours promises to refuse them.
       if (!fraction || promised_.own_rules) accepted_.emplace_back(call_, kind);
+      took_bad_input_ = true;
     }
     bad_kind_ = kind;
     if (seen().present && seen().endless)
@@ -384,7 +385,7 @@ class Judge {
     if (!bad_kind_.empty()) {
       if (kind == "over_admission") return fail_bad(bad_kind_, "minted", std::move(why));
       // What was charged for bad input that it took is its own affair.
-      if (kind == "wrongly_denied" && !accepted_.empty()) return;
+      if (kind == "wrongly_denied" && took_bad_input_) return;
       if (kind == "wrongly_denied" || kind == "error_reply") return fail_bad(bad_kind_, "spoilt", std::move(why));
     }
     const bool of_window = promised_.fixed_window && kind == "over_admission";
@@ -412,6 +413,7 @@ class Judge {
   bool moved_back_ = false;
   bool plan_changed_ = false;
   std::string bad_kind_;  // of the last bad call so far
+  bool took_bad_input_ = false;
   std::vector<std::pair<std::size_t, std::string>> accepted_;
   std::string explained_tokens_;
 };

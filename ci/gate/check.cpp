@@ -1,5 +1,7 @@
 #include "ci/gate/check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <set>
@@ -56,6 +58,14 @@ constexpr std::size_t batch_calls = 400;
 /// What counts as the same failure before it is small: bad input by field and effect, the rest by line and kind.
 std::string key_of(const Failure& failure) {
   return failure.promise == Promise::bad_input ? failure.essence : failure.name();
+}
+
+/// What a reader wants to hear of first.
+std::size_t severity(const Failure& failure) {
+  constexpr std::array<std::string_view, 8> worst_first{"over_admission", "minted",         "no_expiry", "too_short",
+                                                        "spoilt",         "wrongly_denied", "wrote",     "accepted"};
+  const std::string_view what = std::string_view{failure.kind}.substr(failure.kind.find('.') + 1);
+  return static_cast<std::size_t>(std::find(worst_first.begin(), worst_first.end(), what) - worst_first.begin());
 }
 
 class Check {
@@ -175,9 +185,28 @@ class Check {
 
   void concurrency() {
     Line& line = card_.lines[static_cast<std::size_t>(Promise::concurrency)];
-    concurrent_decisions_ =
-        judge_concurrency(line, server_, host_, domain_, effort_, progress_, [this] { stop_if_due(); });
+    const ConcurrencyResult result =
+        judge_concurrency(server_, host_, domain_, effort_.seed, [this](std::uint64_t done) {
+          stop_if_due();
+          if (progress_) progress_(card_.contract.name, "interleavings", done, 0);
+        });
     concurrency_done_ = true;
+    concurrent_decisions_ = result.decisions;
+    if (result.failing) {
+      line.counterexamples.push_back(interleaving_counterexample(server_, host_, *result.failing));
+      return;
+    }
+    line.note = fmt::format("{} interleavings (clients x calls: all of {}{}{})", result.interleavings, result.all_of,
+                            result.random_of.empty() ? "" : "; random ", result.random_of);
+    if (result.parallel_takes == 0) return;
+    line.note += fmt::format(", {} takes from 16 threads at once: {} of {}", result.parallel_takes,
+                             result.parallel_admitted, result.parallel_capacity);
+    if (result.parallel_admitted != result.parallel_capacity)
+      line.status = Line::Status::fail;
+    else if (result.most_in_flight < 2) {
+      line.status = Line::Status::inconclusive;
+      line.note = "no two calls were in flight at once";
+    }
   }
 
   /// A line that saw too little to mean anything says so.
@@ -185,7 +214,7 @@ class Check {
     const model::Coverage& seen = card_.coverage;
     const auto need = [&](Promise promise, bool met, const char* missing) {
       Line& line = card_.lines[static_cast<std::size_t>(promise)];
-      if (line.status != Line::Status::pass || met) return;
+      if (line.status != Line::Status::pass || met || (promise == Promise::concurrency && concurrency_done_)) return;
       line.status = Line::Status::inconclusive;
       line.note = missing;
     };
@@ -197,9 +226,11 @@ class Check {
     };
     for (Line& line : card_.lines) {
       if (!line.counterexamples.empty()) line.status = Line::Status::fail;
-      // Found in the same order whatever the seed.
-      std::sort(line.counterexamples.begin(), line.counterexamples.end(),
-                [](const auto& left, const auto& right) { return left.failure.name() < right.failure.name(); });
+      // In the same order whatever the seed, the worst first.
+      std::sort(line.counterexamples.begin(), line.counterexamples.end(), [](const auto& left, const auto& right) {
+        const auto key = [](const Failure& failure) { return std::pair{severity(failure), failure.name()}; };
+        return key(left.failure) < key(right.failure);
+      });
     }
 
     card_.contract = host_.contract();  // it has learned by now what reply() tells
@@ -217,7 +248,6 @@ class Check {
     if (!card_.cut_short.empty()) {
       const std::string why = card_.cut_short + " before it was through";
       for (Line& line : card_.lines) need(line.promise, false, why.c_str());
-      if (!concurrency_done_) card_.lines[static_cast<std::size_t>(Promise::concurrency)].note = card_.cut_short;
       return;
     }
     need(Promise::bound, seen.emptied > 0, "no bucket was emptied");

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ci/gate/concurrency.h"
 #include "ci/gate/domain.h"
 #include "model/history.h"
 #include "model/verdict.h"
@@ -22,7 +23,6 @@ struct Effort {
   std::uint64_t seed = 1;
   std::uint64_t cases = 60'000;                                   // decisions a contract, beside shrinking
   std::optional<std::chrono::steady_clock::time_point> deadline;  // a hard wall: partial results after it
-  std::optional<std::uint64_t> parallel_takes;                    // of the free-running part; default 1,000
 };
 
 /// A smallest history that breaks a promise.
@@ -33,8 +33,9 @@ struct Counterexample {
   std::size_t runs = 0;    // scenarios that were run to make it small
   bool certified = false;  // everything with fewer calls in the scope was run, and passed
   bool second_run_differs = false;
-  std::string schedule;        // concurrency: its steps, already laid out for people
-  std::filesystem::path file;  // where its repro file was written
+  std::optional<Interleaving> interleaving;  // concurrency: instead of a history
+  std::string steps;                         // and its steps, laid out for people
+  std::filesystem::path file;                // where its repro file was written
 };
 
 /// One promise, judged.

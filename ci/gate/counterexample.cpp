@@ -93,4 +93,17 @@ Counterexample smallest_counterexample(const Failure& failure, Scenario scenario
   return smallest;
 }
 
+Counterexample interleaving_counterexample(harness::Server& server, harness::LuaHost& host,
+                                           const Interleaving& failing) {
+  harness::Interleaver interleaver{server, host};
+  const InterleavingRun first = run_interleaving(interleaver, failing);
+  const InterleavingRun second = run_interleaving(interleaver, failing);
+  Counterexample smallest;
+  smallest.interleaving = failing;
+  smallest.steps = interleaving_text(failing, first);
+  smallest.second_run_differs = !first.failure || interleaving_text(failing, second) != smallest.steps;
+  if (first.failure) smallest.failure = *first.failure;
+  return smallest;
+}
+
 }  // namespace weir::gate

@@ -15,4 +15,8 @@ namespace weir::gate {
                                                      const model::Promised& promised,
                                                      const std::function<void()>& between);
 
+/// Runs a failing interleaving twice more and lays it out.
+[[nodiscard]] Counterexample interleaving_counterexample(harness::Server& server, harness::LuaHost& host,
+                                                         const Interleaving& failing);
+
 }  // namespace weir::gate

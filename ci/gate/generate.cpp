@@ -150,6 +150,11 @@ class Lookahead {
     const std::int64_t fill = up(limit.time_to_full());
 
     std::int64_t delta = 0;
+    if (domain_.fixed_window && random_.percent(40)) {
+      const std::int64_t period = domain_.period_us.least;
+      return up(Micros{period - now_.time_since_epoch().count() % period}) +
+             random_.one_of({-tick, 0L, tick, period, 3 * period});
+    }
     switch (random_.below(20)) {
       case 0:
       case 1:

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "ci/gate/counterexample.h"
 #include "ci/gate/runner.h"
 #include "proptests/harness/error.h"
 #include "proptests/harness/lua_host.h"
@@ -29,8 +30,19 @@ Replayed replay(const std::filesystem::path& file, const std::optional<std::file
 
   harness::LuaHost host{path};
   harness::Server server;
-  Runner runner{server, host};
   replayed.contract = host.contract();
+  if (replayed.repro.interleaving) {
+    replayed.found = interleaving_counterexample(server, host, *replayed.repro.interleaving);
+    const model::Failure& failure = replayed.found.failure;
+    const std::string now = failure.kind.empty() ? "" : failure.name();
+    replayed.failed = now == replayed.repro.promise + '.' + replayed.repro.kind;
+    if (!replayed.failed) {
+      replayed.other = now;
+      replayed.found.second_run_differs = false;
+    }
+    return replayed;
+  }
+  Runner runner{server, host};
   const model::Promised promised = promised_by(host.contract());
   const std::span<const model::Scenario> once{&replayed.repro.scenario, 1};
 

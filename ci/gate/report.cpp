@@ -145,18 +145,18 @@ std::string card_text(const Card& card, Dress dress) {
         if (line.counterexamples.size() > 1) note += fmt::format(" (and {} more)", line.counterexamples.size() - 1);
         break;
       case Line::Status::inconclusive:
-        verdict = dressed("OPEN", yellow, dress);
-        note = line.note;
+        verdict = dressed("????", yellow, dress);
+        note = "inconclusive: " + line.note;
         break;
       case Line::Status::not_promised:
         verdict = " -- ";
         note = "not judged: " + line.note;
         break;
     }
-    if (line.status == Line::Status::pass && !line.note.empty()) note += "; " + line.note;
+    if (line.status == Line::Status::pass && !line.note.empty()) note = line.note;
     if (expected && line.status == Line::Status::fail) note += "   (expected)";
     if (expected && line.status == Line::Status::pass) note += "   (expected to fail, and did not)";
-    text += fmt::format("  {}  {:<12}{}\n", verdict, spaced(std::string{name(line.promise)}), note);
+    text += fmt::format("  {}  {:<13}{}\n", verdict, spaced(std::string{name(line.promise)}), note);
   }
   text += fmt::format("  {} decisions in {:.1f} s on Redis {}, each held against the exact model\n",
                       grouped(card.decisions), card.seconds, card.redis_version);
@@ -169,7 +169,7 @@ std::string counterexample_text(const Counterexample& found, const harness::Cont
       fmt::format("{}  {}: {}   ({})\n", dressed("FAIL", red, dress), spaced(std::string{name(found.failure.promise)}),
                   spaced(found.failure.kind), contract.name);
   text += fmt::format("      {}\n\n", found.failure.why);
-  text += found.schedule.empty() ? calls_table(found) : found.schedule;
+  text += found.interleaving ? found.steps : calls_table(found);
   text += '\n';
   if (found.second_run_differs)
     text += "  its second run came out differently: the limiter is not deterministic, and this is no verdict\n";

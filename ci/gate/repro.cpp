@@ -51,6 +51,16 @@ Json scenario_json(const model::Scenario& scenario) {
   return {{"start_us", scenario.start.time_since_epoch().count()}, {"plans", plans}, {"calls", calls}};
 }
 
+Json interleaving_json(const Interleaving& interleaving) {
+  return {{"start_us", interleaving.start.time_since_epoch().count()},
+          {"capacity", interleaving.plan.capacity.whole},
+          {"refill", interleaving.plan.refill.whole},
+          {"period_us", interleaving.plan.period_us.whole},
+          {"clients", interleaving.clients},
+          {"attempts", interleaving.attempts},
+          {"schedule", harness::show(interleaving.schedule)}};
+}
+
 /// Reads one file, and says of anything that is not as expected where it stands.
 class Reader {
  public:
@@ -78,7 +88,11 @@ class Reader {
     if (expect != "fail" && expect != "pass") fail("expect", "\"fail\" or \"pass\"");
     repro.expect_fail = expect == "fail";
     repro.script_sha1 = field<std::string>(root_, "", "script_sha1", "the SHA-1 of the script, or an empty text");
-    const Json& scenario = member(root_, "", "scenario", "an object");
+    if (root_.contains("interleaving")) {
+      repro.interleaving = interleaving(root_.at("interleaving"));
+      return repro;
+    }
+    const Json& scenario = member(root_, "", "scenario", "an object, or an interleaving");
     repro.scenario.start = Instant{Micros{field<std::int64_t>(scenario, "scenario.", "start_us", "a whole number")}};
     if (repro.scenario.start < Instant{} || repro.scenario.start > max_instant)
       fail("scenario.start_us", "microseconds since 1970, up to 2^53");
@@ -115,6 +129,30 @@ class Reader {
     return object.at(name);
   }
 
+  Interleaving interleaving(const Json& object) const {
+    const std::string where = "interleaving.";
+    const auto whole = [&](const char* name) { return field<std::int64_t>(object, where, name, "a whole number"); };
+    Interleaving read;
+    read.start = Instant{Micros{whole("start_us")}};
+    if (read.start < Instant{} || read.start > max_instant)
+      fail(where + "start_us", "microseconds since 1970, up to 2^53");
+    read.plan = {whole("capacity"), whole("refill"), whole("period_us")};
+    if (!read.plan.limit()) fail(where + "capacity", "a limit that fits, with refill and period_us");
+    const auto small = [&](const char* name) {
+      const std::int64_t number = whole(name);
+      if (number < 1 || number > 26) fail(where + name, "a whole number from 1 to 26");
+      return static_cast<int>(number);
+    };
+    read.clients = small("clients");
+    read.attempts = small("attempts");
+    const auto schedule = harness::parse_schedule(field<std::string>(object, where, "schedule", "a schedule: A B A B"));
+    if (!schedule) fail(where + "schedule", schedule.error());
+    for (const harness::Slot& slot : *schedule)
+      if (slot.is_clock() || slot.client >= read.clients) fail(where + "schedule", "names of its clients only");
+    read.schedule = *schedule;
+    return read;
+  }
+
   template <class T>
   T field(const Json& object, const std::string& where, const char* name, const std::string& expected) const {
     const Json& value = member(object, where, name, expected);
@@ -144,19 +182,21 @@ class Reader {
 
 std::filesystem::path write_repro(const std::filesystem::path& directory, const Counterexample& found,
                                   const Card& card) {
-  Json scenario = scenario_json(found.history.scenario);
-  const Json root{{"weir", "counterexample"},
-                  {"schema", schema},
-                  {"contract", card.contract.file.generic_string()},
-                  {"limiter", card.contract.name},
-                  {"promise", name(found.failure.promise)},
-                  {"kind", found.failure.kind},
-                  {"expect", "fail"},
-                  {"why", found.failure.why},
-                  {"at_call", found.failure.call},
-                  {"script_sha1", card.contract.script_text.empty() ? "" : sha1(card.contract.script_text)},
-                  {"redis", card.redis_version},
-                  {"scenario", std::move(scenario)}};
+  Json root{{"weir", "counterexample"},
+            {"schema", schema},
+            {"contract", card.contract.file.generic_string()},
+            {"limiter", card.contract.name},
+            {"promise", name(found.failure.promise)},
+            {"kind", found.failure.kind},
+            {"expect", "fail"},
+            {"why", found.failure.why},
+            {"at_call", found.failure.call},
+            {"script_sha1", card.contract.script_text.empty() ? "" : sha1(card.contract.script_text)},
+            {"redis", card.redis_version}};
+  if (found.interleaving)
+    root["interleaving"] = interleaving_json(*found.interleaving);
+  else
+    root["scenario"] = scenario_json(found.history.scenario);
   const std::string text = root.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
   std::string kind = found.failure.name();
   for (char& letter : kind)

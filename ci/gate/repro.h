@@ -12,9 +12,10 @@ struct Repro {
   std::filesystem::path contract;  // as it was given to the run that found it
   std::string promise;
   std::string kind;
-  bool expect_fail = true;  // "expect": "fail" while the bug is open, "pass" once it is fixed
-  std::string script_sha1;  // of the script it was found in; empty for a client program
-  model::Scenario scenario;
+  bool expect_fail = true;                   // "expect": "fail" while the bug is open, "pass" once it is fixed
+  std::string script_sha1;                   // of the script it was found in; empty for a client program
+  model::Scenario scenario;                  // calls one after the other, or
+  std::optional<Interleaving> interleaving;  // clients that overlap
 };
 
 /// Writes the file into `directory` (made if needed), whole or not at all, and returns its path:

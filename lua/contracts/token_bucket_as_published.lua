@@ -9,5 +9,14 @@ return {
   args = function(call) return { call.limit.capacity, call.limit.refill, call.cost } end,
   reply = function(r) return { allowed = r[1] == 1, retry_after_ms = r[2] } end,
   limits = { capacity = { 1, 1000 }, refill = { 1, 1000 }, period = "1s", cost = { 1, 1000 } },
-  expect = { bad_input = "fail", clock = "fail", retry = "fail", no_trace = "fail", plan = "fail" },
+  expect = {
+    bound = "fail",  -- a clock that swings back and forth is paid twice
+    exact = "fail",  -- tokens are fractions in binary: 0.001 + 0.999 is not 1
+    retry = "fail",
+    lifetime = "fail",
+    no_trace = "fail",
+    bad_input = "fail",
+    clock = "fail",
+    plan = "fail",
+  },
 }
