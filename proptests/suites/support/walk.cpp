@@ -74,7 +74,7 @@ model::Input Walk::next(const std::optional<model::State>& stored) {
   const std::int64_t flips = at_once.retry_after ? at_once.retry_after->count() : 0;
   const std::int64_t time_to_full = plan_.time_to_full().count();
   const std::array<std::int64_t, 12> lattice{0,
-                                             0,
+                                             std::int64_t{1} << *rc::gen::inRange(0, 52),  // years, too
                                              1,
                                              1000,
                                              plan_.emission_interval().count(),
