@@ -122,7 +122,7 @@ class Lookahead {
     TimedCall call;
     call.tenant = static_cast<int>(random_.below(tenants_.size()));
     Tenant& tenant = tenants_[static_cast<std::size_t>(call.tenant)];
-    if (features_.plan_changes && random_.percent(25))
+    if (features_.plan_changes && random_.percent(45))
       tenant.plan = static_cast<int>(random_.below(scenario_.plans.size()));
     call.plan = tenant.plan;
     const Limit limit = *scenario_.plans[static_cast<std::size_t>(call.plan)].limit();
@@ -155,7 +155,7 @@ class Lookahead {
       return up(Micros{period - now_.time_since_epoch().count() % period}) +
              random_.one_of({-tick, 0L, tick, period, 3 * period});
     }
-    switch (random_.below(20)) {
+    switch (random_.below(22)) {
       case 0:
       case 1:
       case 2:
@@ -178,7 +178,9 @@ class Lookahead {
         delta = tenant.gone_at ? up(*tenant.gone_at - now_) + random_.one_of({-1'000L, -tick, 0L, tick, 1'000L, 2'000L})
                                : 0;
         break;
-      default: delta = random_.one_of({3 * fill, 1'000'000L, 60'000'000L, 5 * fill + 3'000'000}); break;
+      case 19:
+      case 20: delta = up(Micros{5 * fill + 2'000'000}) + tick; break;  // past any lifetime
+      default: delta = random_.one_of({3 * fill, 1'000'000L, 60'000'000L}); break;
     }
     delta = std::max<std::int64_t>(delta, 0);
     if (features_.clock_back && random_.percent(30))

@@ -10,5 +10,5 @@ return {
   reply = function(r)
     return { allowed = r[1] == 1, retry_after_ms = r[2], remaining = r[3], reset_after_ms = r[4] }
   end,
-  limits = { capacity = { 1, 2^51 }, refill = { 1, 2^40 }, period = { 1, 2^51 }, cost = { 1, 2^51 } },
+  limits = { capacity = { 1, 2^51 }, refill = { 1, 2^40 }, period = { 1, 2^51 }, cost = { 0, 2^51 } },
 }

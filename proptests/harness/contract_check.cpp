@@ -264,8 +264,9 @@ class Checker {
   /// A whole number; of a period, also "1s" and the like.
   std::int64_t quantity(const LuaValue& value, const std::string& path) const {
     const bool period = path == "limits.period";
+    const int least = path == "limits.cost" ? 0 : 1;  // a cost of 0 peeks
     const std::string expected =
-        fmt::format("it must be a whole number from 1 to 2^51 ({}){}", max_quantity,
+        fmt::format("it must be a whole number from {} to 2^51 ({}){}", least, max_quantity,
                     period ? " of microseconds, or like \"1s\", \"100ms\", \"250us\", \"1m\", \"1h\" or \"1d\"" : "");
     double number = value.number;
     if (period && value.kind == LuaValue::Kind::string) {
@@ -275,12 +276,12 @@ class Checker {
       const auto* const unit = std::find_if(
           units.begin(), units.end(), [&](const auto& known) { return value.text.substr(digits) == known.first; });
       number = digits == 0 || digits > 16 || unit == units.end()
-                   ? 0
+                   ? -1
                    : std::stod(value.text.substr(0, digits)) * unit->second;
     } else if (value.kind != LuaValue::Kind::number) {
       refuse(path, "is " + found(value) + "; " + expected);
     }
-    if (!(number >= 1 && number <= static_cast<double>(max_quantity)) || number != std::floor(number))
+    if (!(number >= least && number <= static_cast<double>(max_quantity)) || number != std::floor(number))
       refuse(path, "is " + found(value) + "; " + expected);
     return static_cast<std::int64_t>(number);
   }

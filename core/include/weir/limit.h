@@ -26,10 +26,12 @@ struct LimitError {
   std::int64_t refill;     // as given
   std::int64_t period_us;  // as given
 
-  /// Only for `does_not_fit`: the largest capacity at the refill and period that were given, and
-  /// the nearest refill at the capacity and period that were given, where one is within 1 %.
-  std::optional<std::int64_t> capacity_that_fits;
-  std::optional<std::int64_t> refill_that_fits;
+  /// For `does_not_fit`: the largest capacity at the refill and period that were given. At least 1.
+  [[nodiscard]] constexpr std::int64_t capacity_that_fits() const noexcept;
+
+  /// For `does_not_fit`: the nearest refill at the capacity and period that were given, where one is
+  /// within 1 %. Searches; not for a hot path.
+  [[nodiscard]] constexpr std::optional<std::int64_t> refill_that_fits() const noexcept;
 
   bool operator==(const LimitError&) const = default;
 
@@ -114,21 +116,22 @@ namespace detail {
 
 constexpr Result<Limit, LimitError> Limit::make(std::int64_t capacity, std::int64_t refill, Micros period) noexcept {
   using Reason = LimitError::Reason;
-  const auto refused = [&](Reason reason) {
-    return Unexpected{LimitError{reason, capacity, refill, period.count(), std::nullopt, std::nullopt}};
-  };
+  const auto refused = [&](Reason reason) { return Unexpected{LimitError{reason, capacity, refill, period.count()}}; };
   if (!detail::in_quantity_range(capacity)) return refused(Reason::capacity_out_of_range);
   if (!detail::in_quantity_range(refill)) return refused(Reason::refill_out_of_range);
   if (!detail::in_quantity_range(period.count())) return refused(Reason::period_out_of_range);
 
+  if (!detail::fits(capacity, refill, period.count())) return refused(Reason::does_not_fit);
   const std::int64_t divisor = std::gcd(refill, period.count());
-  if (!detail::fits(capacity, refill, period.count())) {
-    auto error = refused(Reason::does_not_fit);
-    error.error.capacity_that_fits = max_quantity / (period.count() / divisor);
-    error.error.refill_that_fits = detail::nearest_refill_that_fits(capacity, refill, period.count());
-    return error;
-  }
   return Limit{capacity, refill / divisor, period / divisor};
+}
+
+constexpr std::int64_t LimitError::capacity_that_fits() const noexcept {
+  return max_quantity / (period_us / std::gcd(refill, period_us));
+}
+
+constexpr std::optional<std::int64_t> LimitError::refill_that_fits() const noexcept {
+  return detail::nearest_refill_that_fits(capacity, refill, period_us);
 }
 
 inline std::string LimitError::message() const {
@@ -146,8 +149,8 @@ inline std::string LimitError::message() const {
   std::string sentence = "capacity " + text(capacity) + " refilled by " + text(refill) + " every " + text(period_us) +
                          " us does not fit: capacity * period, once refill and period are divided by their greatest "
                          "common divisor, must stay within 2^51; what fits is capacity " +
-                         text(*capacity_that_fits) + " at this rate";
-  if (refill_that_fits) sentence += ", or refill " + text(*refill_that_fits) + " with this capacity";
+                         text(capacity_that_fits()) + " at this rate";
+  if (const auto nearest = refill_that_fits()) sentence += ", or refill " + text(*nearest) + " with this capacity";
   return sentence;
 }
 

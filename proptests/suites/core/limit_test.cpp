@@ -32,7 +32,7 @@ static_assert(make(max_quantity + 1, 1, 1).error().reason == Reason::capacity_ou
 static_assert(make(1, 1, max_quantity).has_value());
 static_assert(make(2, 1, max_quantity).error().reason == Reason::does_not_fit);
 static_assert(make(2, 2, max_quantity).has_value());  // reduced, it does
-static_assert(make(2, 1, max_quantity).error().capacity_that_fits == 1);
+static_assert(make(2, 1, max_quantity).error().capacity_that_fits() == 1);
 
 static_assert(Cost::make(max_quantity).has_value());
 static_assert(!Cost::make(max_quantity + 1).has_value());
@@ -79,9 +79,9 @@ RC_BOOST_PROP(a_limit_is_refused_exactly_where_its_units_pass_2_51_and_what_is_n
     RC_ASSERT(made->units_per_token() == model::Integer{denominator(tokens_per_us)});
     return;
   }
-  RC_ASSERT(make(*made.error().capacity_that_fits, refill, period_us).has_value());
-  RC_ASSERT(!make(*made.error().capacity_that_fits + 1, refill, period_us).has_value());
-  if (made.error().refill_that_fits) RC_ASSERT(make(capacity, *made.error().refill_that_fits, period_us).has_value());
+  RC_ASSERT(make(made.error().capacity_that_fits(), refill, period_us).has_value());
+  RC_ASSERT(!make(made.error().capacity_that_fits() + 1, refill, period_us).has_value());
+  if (const auto nearest = made.error().refill_that_fits()) RC_ASSERT(make(capacity, *nearest, period_us).has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
