@@ -11,7 +11,9 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <stdexcept>
@@ -206,26 +208,31 @@ class SideBySide : public benchmark::ConsoleReporter {
   std::map<std::tuple<std::string, std::string, std::string>, double> figures_;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::vector<char*> arguments{argv, argv + argc};
-  std::array<std::string, 4> defaults{"--benchmark_enable_random_interleaving=true", "--benchmark_repetitions=15",
-                                      "--benchmark_min_time=0.3", "--benchmark_report_aggregates_only=true"};
-  for (std::string& flag : defaults) arguments.insert(arguments.begin() + 1, flag.data());  // what you give comes later
-  int count = static_cast<int>(arguments.size());
-  benchmark::Initialize(&count, arguments.data());
-  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 3;
-
+void run_both() {
   Redis redis;
   for (const auto& [name, text] : scripts) {
     for (const Case& of : cases) {
-      benchmark::RegisterBenchmark(fmt::format("BM_Script_{}/{}", name, of.name).c_str(), [&, text = text](
-                                                                                              benchmark::State& state) {
-        decide_in_redis(state, redis, text, of);
-      })->UseRealTime();
+      const auto run = [&, text = text](benchmark::State& state) { decide_in_redis(state, redis, text, of); };
+      benchmark::RegisterBenchmark(fmt::format("BM_Script_{}/{}", name, of.name).c_str(), run)->UseRealTime();
     }
   }
   SideBySide reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  std::array<std::string, 4> defaults{"--benchmark_enable_random_interleaving=true", "--benchmark_repetitions=15",
+                                      "--benchmark_min_time=0.3", "--benchmark_report_aggregates_only=true"};
+  std::vector<char*> arguments{argv, argv + argc};
+  for (std::string& flag : defaults) arguments.insert(arguments.begin() + 1, flag.data());  // what you give comes later
+  int count = static_cast<int>(arguments.size());
+  benchmark::Initialize(&count, arguments.data());
+  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 3;
+  run_both();
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "script_bench: %s\n", error.what());
+  return 4;
 }

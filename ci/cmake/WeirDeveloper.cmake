@@ -14,7 +14,7 @@ if(PROJECT_IS_TOP_LEVEL)
   # GCC 12 sees overlaps in "literal" + std::string (its bug 105651), and uses of an empty
   # std::optional<std::string>, that are not there.
   target_compile_options(weir_developer INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wsign-conversion;-Wnon-virtual-dtor;-Wold-style-cast;-Wcast-align;-Woverloaded-virtual;-Werror;$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-maybe-uninitialized>>
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wsign-conversion;-Wnon-virtual-dtor;-Wold-style-cast;-Wcast-align;-Woverloaded-virtual;-Wdeprecated-copy-dtor;-Werror;$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-maybe-uninitialized>>
     $<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Wshadow;-Wconversion;-Werror>)
   # Everything but core is included by its path from the top: "model/bucket.h".
   target_include_directories(weir_developer INTERFACE "${PROJECT_SOURCE_DIR}")
