@@ -20,11 +20,21 @@ if(PROJECT_IS_TOP_LEVEL)
   target_include_directories(weir_developer INTERFACE "${PROJECT_SOURCE_DIR}")
 endif()
 
-# weir_suite(<name> SOURCES <file>... [LINK <target>...] [LABELS <label>...] [TIMEOUT <seconds>])
-# One Boost.Test executable, one ctest entry. Labels: unit (no Redis), redis (starts its own), threads,
-# slow. A label's target builds its suites and no more: `--target suites_threads`.
+# weir_suite(<name> SOURCES <file>... [LINK <target>...] LABELS <label>... [TIMEOUT <seconds>])
+# One Boost.Test executable, one ctest entry. A label's target builds its suites and no more:
+# `--target suites_threads`.
+#   unit     no Redis              redis   starts its own Redis
+#   threads  starts threads: also run under ThreadSanitizer
+#   relacy   searches the orders that the C++ memory model allows
+#   slow     not run under AddressSanitizer
+set(WEIR_LABELS unit redis threads relacy slow)
 function(weir_suite name)
   cmake_parse_arguments(PARSE_ARGV 1 suite "" "TIMEOUT" "SOURCES;LINK;LABELS")
+  foreach(label IN LISTS suite_LABELS)
+    if(NOT label IN_LIST WEIR_LABELS)
+      message(FATAL_ERROR "${name}: '${label}' is no label; they are ${WEIR_LABELS}")
+    endif()
+  endforeach()
   find_package(Boost REQUIRED COMPONENTS unit_test_framework)
   find_package(rapidcheck REQUIRED)
   add_executable(${name} ${suite_SOURCES})
