@@ -1,7 +1,14 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+#include <type_traits>
+
+#pragma push_macro("errno")
 #include <relacy/relacy.hpp>
+#pragma pop_macro("errno")
 
 // Relacy takes these words over for whole programs; we hand it our atomics by a policy instead.
 #undef memory_order_relaxed
@@ -17,7 +24,6 @@
 #undef realloc
 #undef free
 #undef assert
-#undef errno
 
 namespace weir::relacy {
 
@@ -28,14 +34,17 @@ namespace weir::relacy {
 struct Atomics {
   template <class T>
   class Atomic {
+    // Relacy does not know pointers to const.
+    using Raw = std::conditional_t<std::is_pointer_v<T>, std::uintptr_t, T>;
+
    public:
     Atomic() { store(T{}, std::memory_order_relaxed); }
     explicit Atomic(T value) { store(value, std::memory_order_relaxed); }
     Atomic(const Atomic&) = delete;
     Atomic& operator=(const Atomic&) = delete;
 
-    [[nodiscard]] T load(std::memory_order order) const { return value_.load(translate(order), RL_INFO); }
-    void store(T value, std::memory_order order) { value_.store(value, translate(order), RL_INFO); }
+    [[nodiscard]] T load(std::memory_order order) const { return cooked(value_.load(translate(order), RL_INFO)); }
+    void store(T value, std::memory_order order) { value_.store(raw(value), translate(order), RL_INFO); }
     T exchange(T value, std::memory_order order) {
       return value_.rmw(rl::rmw_type_t<rl::rmw_type_swap>(), value, translate(order), RL_INFO);
     }
@@ -68,7 +77,10 @@ struct Atomics {
       return rl::mo_seq_cst;
     }
 
-    rl::atomic<T> value_;
+    [[nodiscard]] static Raw raw(T value) { return std::bit_cast<Raw>(value); }
+    [[nodiscard]] static T cooked(Raw value) { return std::bit_cast<T>(value); }
+
+    rl::atomic<Raw> value_;
   };
 
   static void pause() { rl::yield(1, RL_INFO); }

@@ -53,4 +53,10 @@ Found search_bounded(unsigned switches) {
   return search<Test>(rl::sched_bound, switches, 100'000'000);
 }
 
+/// So many executions, picked at random by a fixed seed: for programs of which there are too many.
+template <class Test>
+Found search_at_random(std::uint64_t executions) {
+  return search<Test>(rl::sched_random, 0, executions);
+}
+
 }  // namespace weir::relacy

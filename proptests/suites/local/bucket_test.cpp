@@ -32,7 +32,7 @@ void lives_as_decide_says(const Limit& limit) {
   Instant now = start;
   const int calls = *rc::gen::inRange(1, 60);
   for (int call = 0; call < calls; ++call) {
-    now += *step_forward(limit);
+    now = std::min(now + *step_forward(limit), bucket.last());
     const Cost cost = *any_cost(limit);
     const Step expected = decide(limit, stored, now, cost);
     if (expected.write) stored = expected.write;
@@ -65,7 +65,7 @@ RC_BOOST_PROP(a_clock_that_runs_back_earns_nothing, ()) {
   std::int64_t admitted = 0;
   for (int call = 0; call < 40; ++call) {
     const Micros step = *step_forward(limit);
-    now = *rc::gen::arbitrary<bool>() ? std::max(start, now - step) : now + step;
+    now = *rc::gen::arbitrary<bool>() ? std::max(start, now - step) : std::min(now + step, bucket.last());
     furthest = std::max(furthest, now);
     const Cost cost = *any_cost(limit);
     if (bucket.acquire(now, cost).allowed()) admitted += cost.tokens();

@@ -122,13 +122,14 @@ struct ExactKey {
   }
 };
 
-template <class Key, class Atomics = StdAtomics>
+/// `SlotsPerGroup` is 4, but for the model checker, which would rather have one.
+template <class Key, class Atomics = StdAtomics, std::size_t SlotsPerGroup = 4>
 class BucketTable {
  public:
   template <class T>
   using Atomic = typename Atomics::template Atomic<T>;
 
-  static constexpr std::size_t slots_per_group = 4;
+  static constexpr std::size_t slots_per_group = SlotsPerGroup;
 
   /// Four slots, the tags together and the tats together: one cache line of hashed keys.
   struct alignas(64) Group {
@@ -176,9 +177,8 @@ class BucketTable {
   }
 
   void refund(const Key& key, Instant now, std::int64_t tokens) noexcept {
-    View view = view_at(held(now));
-    for (std::size_t candidate = 0; candidate < candidates(key); ++candidate) {
-      if (refund_in(key, candidate, view, tokens)) return;
+    for (std::size_t choice = 0; choice < candidates(key); ++choice) {
+      if (refund_in(key, choice, now, tokens)) return;
     }
   }
 
@@ -429,12 +429,14 @@ class BucketTable {
     return Answer::denied_with(view.schedule().capacity_units(), static_cast<std::int64_t>(until));
   }
 
-  [[nodiscard]] bool refund_in(const Key& key, std::size_t choice, View& view, std::int64_t tokens) noexcept {
+  [[nodiscard]] bool refund_in(const Key& key, std::size_t choice, Instant now, std::int64_t tokens) noexcept {
     Group& in = group(key, choice);
     for (std::size_t i = 0; i < slots_per_group; ++i) {
       std::uint64_t word = in.tats[i].load(std::memory_order_acquire);
       while (word != locked && holds(in, i, key)) {
-        if (outdated(view, word)) continue;
+        // Only now: having seen the tenant's tat, we also see the high-water mark it began at.
+        View view = view_at(held(now));
+        if (outdated(view, word)) view = view_at(held(now));
         const std::uint64_t tat = view.read(word);
         if (tat <= view.at) return true;
         std::uint64_t tag = in.tags[i].load(std::memory_order_relaxed);
