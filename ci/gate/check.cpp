@@ -11,6 +11,7 @@
 #include "ci/gate/concurrency.h"
 #include "ci/gate/counterexample.h"
 #include "ci/gate/generate.h"
+#include "ci/gate/report.h"
 #include "ci/gate/runner.h"
 #include "model/shrink.h"
 #include "proptests/harness/lua_host.h"
@@ -58,14 +59,6 @@ constexpr std::size_t batch_calls = 400;
 /// What counts as the same failure before it is small: bad input by field and effect, the rest by line and kind.
 std::string key_of(const Failure& failure) {
   return failure.promise == Promise::bad_input ? failure.essence : failure.name();
-}
-
-/// What a reader wants to hear of first.
-std::size_t severity(const Failure& failure) {
-  constexpr std::array<std::string_view, 8> worst_first{"over_admission", "minted",         "no_expiry", "too_short",
-                                                        "spoilt",         "wrongly_denied", "wrote",     "accepted"};
-  const std::string_view what = std::string_view{failure.kind}.substr(failure.kind.find('.') + 1);
-  return static_cast<std::size_t>(std::find(worst_first.begin(), worst_first.end(), what) - worst_first.begin());
 }
 
 class Check {
@@ -194,6 +187,7 @@ class Check {
     concurrent_decisions_ = result.decisions;
     if (result.failing) {
       line.counterexamples.push_back(interleaving_counterexample(server_, host_, *result.failing));
+      line.counterexamples.back().certified = result.certified;
       return;
     }
     line.note = fmt::format("{} interleavings (clients x calls: all of {}{}{})", result.interleavings, result.all_of,

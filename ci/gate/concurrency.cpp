@@ -122,6 +122,7 @@ class Search {
       if (!run.failure) return;
       candidate.schedule = harness::schedule_of(run.history);
       if (!result_.failing || smaller(candidate.schedule, result_.failing->schedule)) result_.failing = candidate;
+      result_.certified = all && result_.random_of.empty();
     };
     if (all) {
       Schedule schedule;
@@ -271,8 +272,7 @@ std::string interleaving_text(const Interleaving& interleaving, const Interleavi
     row[0] = std::to_string(index + 1);
     std::string what;
     for (const harness::Command& command : step.commands)
-      if (command.front() != "MULTI" && command.front() != "EXEC")
-        what += (what.empty() ? "" : "; ") + harness::show(command);
+      if (command.front() != "MULTI" && command.front() != "EXEC") what += (what.empty() ? "" : ", ") + command.front();
     if (step.commands.size() == 1) what += " -> " + harness::show(step.reply);
     if (step.outcome) {
       const auto* answer = std::get_if<Answer>(&*step.outcome);
@@ -298,6 +298,32 @@ std::string interleaving_text(const Interleaving& interleaving, const Interleavi
     text += line + '\n';
   }
   return text;
+}
+
+std::optional<PassingMove> nearest_passing(harness::Interleaver& interleaver, const Interleaving& failing) {
+  const Schedule& order = failing.schedule;
+  for (std::size_t distance = 1; distance < order.size(); ++distance) {
+    for (std::size_t step = 0; step < order.size(); ++step) {
+      for (const bool before : {false, true}) {
+        if (before ? step < distance : step + distance >= order.size()) continue;
+        const std::size_t beside = before ? step - distance : step + distance;
+        // A client's own steps keep their order.
+        const auto [low, high] = std::minmax(step, beside);
+        const auto own = [&](const Slot& slot) { return slot == order[step]; };
+        const auto at = [&](std::size_t index) { return order.begin() + static_cast<std::ptrdiff_t>(index); };
+        if (std::count_if(at(low), at(high + 1), own) > 1) continue;
+        Interleaving moved = failing;
+        moved.schedule.erase(moved.schedule.begin() + static_cast<std::ptrdiff_t>(step));
+        moved.schedule.insert(moved.schedule.begin() + static_cast<std::ptrdiff_t>(beside), order[step]);
+        // Padded, so that a call which now takes other steps can end.
+        for (const Slot& slot : order) moved.schedule.push_back(slot);
+        const InterleavingRun run = run_interleaving(interleaver, moved);
+        if (!run.failure && run.history.complete)
+          return PassingMove{step, beside, before, harness::schedule_of(run.history)};
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 ConcurrencyResult judge_concurrency(harness::Server& server, harness::LuaHost& host, const Domain& domain,

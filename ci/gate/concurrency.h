@@ -41,9 +41,20 @@ struct InterleavingRun {
 /// A column a client, a line a step.
 [[nodiscard]] std::string interleaving_text(const Interleaving& interleaving, const InterleavingRun& run);
 
+/// The nearest order that passes: one step moved to another place, as little as possible.
+struct PassingMove {
+  std::size_t step;    // from 0
+  std::size_t beside;  // the step that it would have to run before, or after
+  bool before;
+  harness::Schedule schedule;
+};
+[[nodiscard]] std::optional<PassingMove> nearest_passing(harness::Interleaver& interleaver,
+                                                         const Interleaving& failing);
+
 /// How much was looked at, and the smallest interleaving that fails, if one does.
 struct ConcurrencyResult {
   std::optional<Interleaving> failing;
+  bool certified = false;  // every smaller interleaving was run, and passed
   std::uint64_t interleavings = 0;
   std::uint64_t decisions = 0;
   std::uint64_t parallel_takes = 0;

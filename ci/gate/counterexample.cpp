@@ -1,5 +1,7 @@
 #include "ci/gate/counterexample.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -102,7 +104,12 @@ Counterexample interleaving_counterexample(harness::Server& server, harness::Lua
   smallest.interleaving = failing;
   smallest.steps = interleaving_text(failing, first);
   smallest.second_run_differs = !first.failure || interleaving_text(failing, second) != smallest.steps;
-  if (first.failure) smallest.failure = *first.failure;
+  if (!first.failure) return smallest;
+  smallest.failure = *first.failure;
+  if (const auto passing = nearest_passing(interleaver, failing))
+    smallest.steps +=
+        fmt::format("\n  passes if step {} runs {} step {} ({})\n", passing->step + 1,
+                    passing->before ? "before" : "after", passing->beside + 1, harness::show(passing->schedule));
   return smallest;
 }
 

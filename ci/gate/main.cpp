@@ -100,6 +100,17 @@ void print(const std::string& text) {
     throw harness::EnvironmentError("the output cannot be written: is the disk full, or its reader gone?");
 }
 
+/// Of one limiter, an example a promise; of several, the worst of each, so that all of them are seen.
+std::string examples_text(const Card& card, bool only_the_worst, Dress dress) {
+  std::string text;
+  if (const Counterexample* found = worst(card); only_the_worst && found != nullptr)
+    return counterexample_text(*found, card.contract, dress) + '\n';
+  for (const Line& line : card.lines)
+    if (!line.counterexamples.empty())
+      text += counterexample_text(line.counterexamples.front(), card.contract, dress) + '\n';
+  return text;
+}
+
 int run_check(const CheckOptions& options) {
   Effort effort;
   effort.seed = options.seed;
@@ -114,15 +125,9 @@ int run_check(const CheckOptions& options) {
   for (const std::string& contract : options.contracts) {
     Card card = check(contract, effort, [&](const auto&... what) { progress.show(what...); });
     progress.clear();
-    std::string examples;
-    for (Line& line : card.lines) {
-      for (Counterexample& found : line.counterexamples) {
-        found.file = write_repro(options.out, found, card);
-        if (&found == &line.counterexamples.front())
-          examples += '\n' + counterexample_text(found, card.contract, dress);
-      }
-    }
-    if (!json_only) print(card_text(card, dress) + examples + '\n');
+    for (Line& line : card.lines)
+      for (Counterexample& found : line.counterexamples) found.file = write_repro(options.out, found, card);
+    if (!json_only) print(card_text(card, dress) + '\n' + examples_text(card, options.contracts.size() > 1, dress));
     code = worse(code, card.exit_code());
     cards.push_back(std::move(card));
     if (interrupted != 0) break;

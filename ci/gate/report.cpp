@@ -102,6 +102,16 @@ std::string table(const std::vector<Row>& rows) {
   return text;
 }
 
+/// "negative cost: minted in 3 calls"
+std::string short_text(const Counterexample& found) {
+  std::string kind = found.failure.kind;
+  if (const auto dot = kind.find('.'); dot != std::string::npos) kind.replace(dot, 1, ": ");
+  const std::size_t size =
+      found.interleaving ? found.interleaving->schedule.size() : found.history.scenario.calls.size();
+  return fmt::format("{} in {} {}{}", spaced(std::move(kind)), size, found.interleaving ? "step" : "call",
+                     size == 1 ? "" : "s");
+}
+
 std::string calls_table(const Counterexample& found) {
   const model::Scenario& scenario = found.history.scenario;
   const bool tenants = std::any_of(scenario.calls.begin(), scenario.calls.end(),
@@ -141,8 +151,8 @@ std::string card_text(const Card& card, Dress dress) {
       case Line::Status::pass: verdict = dressed("PASS", green, dress); break;
       case Line::Status::fail:
         verdict = dressed("FAIL", red, dress);
-        note = line.counterexamples.empty() ? line.note : spaced(line.counterexamples.front().failure.kind);
-        if (line.counterexamples.size() > 1) note += fmt::format(" (and {} more)", line.counterexamples.size() - 1);
+        note = line.counterexamples.empty() ? line.note : short_text(line.counterexamples.front());
+        if (line.counterexamples.size() > 1) note += fmt::format("; and {} more", line.counterexamples.size() - 1);
         break;
       case Line::Status::inconclusive:
         verdict = dressed("????", yellow, dress);
@@ -169,19 +179,29 @@ std::string counterexample_text(const Counterexample& found, const harness::Cont
       fmt::format("{}  {}: {}   ({})\n", dressed("FAIL", red, dress), spaced(std::string{name(found.failure.promise)}),
                   spaced(found.failure.kind), contract.name);
   text += fmt::format("      {}\n\n", found.failure.why);
-  text += found.interleaving ? found.steps : calls_table(found);
-  text += '\n';
+  text += found.interleaving ? found.steps : calls_table(found) + '\n';
   if (found.second_run_differs)
     text += "  its second run came out differently: the limiter is not deterministic, and this is no verdict\n";
-  if (found.certified) text += "  certified: nothing with fewer calls fails in the scope that was searched\n";
+  if (found.certified)
+    text += fmt::format("  certified: nothing with fewer {} fails in the scope that was searched\n",
+                        found.interleaving ? "clients or calls" : "calls");
   if (!found.file.empty()) text += fmt::format("  replay: weir replay {}\n", found.file.string());
   return text;
 }
 
-std::string also_text(const Counterexample& found) {
-  return fmt::format("  also: {} in {} {}: {}\n        weir replay {}\n", spaced(found.failure.kind),
-                     found.history.scenario.calls.size(), found.history.scenario.calls.size() == 1 ? "call" : "calls",
-                     found.failure.why, found.file.string());
+const Counterexample* worst(const Card& card) {
+  const Counterexample* worst = nullptr;
+  for (const Line& line : card.lines)
+    for (const Counterexample& found : line.counterexamples)
+      if (worst == nullptr || severity(found.failure) < severity(worst->failure)) worst = &found;
+  return worst;
+}
+
+std::size_t severity(const model::Failure& failure) {
+  constexpr std::array<std::string_view, 8> worst_first{"over_admission", "minted",         "no_expiry", "too_short",
+                                                        "spoilt",         "wrongly_denied", "wrote",     "accepted"};
+  const std::string_view what = std::string_view{failure.kind}.substr(failure.kind.find('.') + 1);
+  return static_cast<std::size_t>(std::find(worst_first.begin(), worst_first.end(), what) - worst_first.begin());
 }
 
 std::string summary_text(const std::vector<Card>& cards) {

@@ -18,8 +18,11 @@ struct Dress {
 [[nodiscard]] std::string counterexample_text(const Counterexample& found, const harness::Contract& contract,
                                               Dress dress);
 
-/// One more of the same line, in short.
-[[nodiscard]] std::string also_text(const Counterexample& found);
+/// How bad a failure is; 0 is what a reader wants to hear of first.
+[[nodiscard]] std::size_t severity(const model::Failure& failure);
+
+/// The counterexample to show where there is room for one; null where all is well.
+[[nodiscard]] const Counterexample* worst(const Card& card);
 
 /// The last line: what came of all of them.
 [[nodiscard]] std::string summary_text(const std::vector<Card>& cards);

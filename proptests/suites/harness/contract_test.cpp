@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(a_wrong_field_is_named_with_its_line_and_what_was_expected)
       {"limits", "{ refill = 2^51 + 1 }",
        "c.lua:8: limits.refill: is 2251799813685249; it must be a whole number from 1 to 2^51 (2251799813685248)"},
       {"limits", "{ cost = '7' }",
-       "c.lua:8: limits.cost: is \"7\"; it must be a whole number from 1 to 2^51 (2251799813685248)"},
+       "c.lua:8: limits.cost: is \"7\"; it must be a whole number from 0 to 2^51 (2251799813685248)"},
       {"limits", "{ refill = {10, 1} }",
        "c.lua:8: limits.refill: is {10, 1}, which is empty; it must be {least, most}"},
       {"limits", "{ refill = {10} }", "c.lua:8: limits.refill: is a table of 1; it must be {least, most}"},
