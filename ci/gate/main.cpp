@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ci/gate/check.h"
+#include "ci/gate/explore_command.h"
 #include "ci/gate/machine.h"
 #include "ci/gate/peek.h"
 #include "ci/gate/replay.h"
@@ -215,6 +216,8 @@ int run(int argc, char** argv) {
   peek->add_option("--port", peek_options.port, "Its port")->check(CLI::Range(1, 65'535))->capture_default_str();
   peek->add_option("--socket", peek_options.socket, "Its unix socket, instead of host and port")->type_name("PATH");
 
+  const auto run_explore = add_explore_command(app);
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -223,6 +226,7 @@ int run(int argc, char** argv) {
   try {
     if (check->parsed()) return run_check(options);
     if (replay->parsed()) return run_replay(file, other_contract);
+    if (app.got_subcommand("explore")) return run_explore();
     return run_peek(peek_options);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exit_usage;

@@ -79,7 +79,9 @@ function redis.pipeline(commands)
     end
     check("redis.pipeline: command " .. i, words, #words)
   end
-  return step(true, commands)
+  local replies = step(true, commands)
+  if replies.err then error(replies.err, 2) end  -- none came: the connection was lost
+  return replies
 end
 
 return redis

@@ -87,6 +87,12 @@ class Server {
 ///       strays   how many of those events touched a key other than those named here
 ///       bytes    nil if the key is absent; the raw value of a string; the DUMP payload of anything else
 ///       expiry   absolute, ms; -1 none, -2 absent
+///   WEIR.LOAD  us [name is_string bytes expiry ...]
+///                         empties the database, stores these keys, and then sets the clock; replies OK.
+///                         `bytes` is what WEIR.DUMP says, `expiry` absolute, ms, -1 none. A key that is
+///                         past its expiry is stored too, and gone when it is touched
+///   WEIR.DUMP             replies {name, is_string, bytes, expiry, ...} of every key that is alive;
+///                         those that have expired are deleted. Both forget the writes that WEIR.LOOK counts
 [[nodiscard]] Command clock_command(Instant now);
 [[nodiscard]] Command look_command(const std::vector<std::string>& keys);
 

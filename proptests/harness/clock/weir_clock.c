@@ -4,8 +4,8 @@
  *    harness maps too (clock_page.h), so setting the clock is one store. Every other clock is the
  *    kernel's: the event loop runs on the monotonic one and lives. Raw system calls, no dlsym and no
  *    allocation, because the allocator asks for the time before our constructor has run.
- *  - loaded as a module, it adds WEIR.CLOCK and WEIR.LOOK (described in server.h), so that time steps
- *    and looks at the keyspace go down the pipeline with everything else. The loader knows the file
+ *  - loaded as a module, it adds WEIR.CLOCK, WEIR.LOOK, WEIR.LOAD and WEIR.DUMP (described in server.h),
+ *    so that time steps and looks at the keyspace go down the pipeline with everything else. The loader knows the file
  *    again, so the module and the preloaded clock are one object with one page. */
 
 #include <fcntl.h>
@@ -123,7 +123,7 @@ typedef int (*Handler)(Context* context, String** words, int count);
 typedef int (*Listener)(Context* context, int type, const char* event, String* key);
 
 enum { ok = 0, error = 1 };
-enum { api_version = 1, open_for_reading = 1, type_string = 1 };
+enum { api_version = 1, open_for_reading = 1, open_for_writing = 2, type_string = 1 };
 
 /* Classes of keyspace events that a write raises. Left out are lazy expiry (1 << 8), eviction (1 << 9),
  * misses (1 << 11), loading (1 << 12) and "new" (1 << 14), which always comes beside one of these. */
@@ -152,12 +152,18 @@ static Key* (*OpenKey)(Context*, String* name, int mode);
 static void (*CloseKey)(Key*);
 static int (*KeyType)(Key*);
 static int64_t (*GetAbsExpire)(Key*);
+static int (*SetAbsExpire)(Key*, int64_t expiry_ms);
 static CallReply* (*Call)(Context*, const char* command, const char* format, ...);
 static void (*FreeCallReply)(CallReply*);
+static size_t (*CallReplyLength)(CallReply*);
+static CallReply* (*CallReplyArrayElement)(CallReply*, size_t);
+static String* (*CreateStringFromCallReply)(CallReply*);
+static const char* (*StringPtrLen)(const String*, size_t*);
 static int (*ReplyWithCallReply)(Context*, CallReply*);
 static int (*ReplyWithArray)(Context*, long length);
 static int (*ReplyWithLongLong)(Context*, long long);
 static int (*ReplyWithNull)(Context*);
+static int (*ReplyWithString)(Context*, String*);
 static int (*ReplyWithError)(Context*, const char*);
 static int (*ReplyWithSimpleString)(Context*, const char*);
 
@@ -178,12 +184,18 @@ static const struct {
     {"RedisModule_CloseKey", &CloseKey},
     {"RedisModule_KeyType", &KeyType},
     {"RedisModule_GetAbsExpire", &GetAbsExpire},
+    {"RedisModule_SetAbsExpire", &SetAbsExpire},
     {"RedisModule_Call", &Call},
     {"RedisModule_FreeCallReply", &FreeCallReply},
+    {"RedisModule_CallReplyLength", &CallReplyLength},
+    {"RedisModule_CallReplyArrayElement", &CallReplyArrayElement},
+    {"RedisModule_CreateStringFromCallReply", &CreateStringFromCallReply},
+    {"RedisModule_StringPtrLen", &StringPtrLen},
     {"RedisModule_ReplyWithCallReply", &ReplyWithCallReply},
     {"RedisModule_ReplyWithArray", &ReplyWithArray},
     {"RedisModule_ReplyWithLongLong", &ReplyWithLongLong},
     {"RedisModule_ReplyWithNull", &ReplyWithNull},
+    {"RedisModule_ReplyWithString", &ReplyWithString},
     {"RedisModule_ReplyWithError", &ReplyWithError},
     {"RedisModule_ReplyWithSimpleString", &ReplyWithSimpleString},
 };
@@ -267,6 +279,80 @@ static int weir_clock(Context* context, String** words, int count) {
   return ReplyWithSimpleString(context, "OK");
 }
 
+/* ---- WEIR.LOAD and WEIR.DUMP ---- */
+
+static void free_reply(CallReply* reply) {
+  if (reply != NULL) FreeCallReply(reply);
+}
+
+/* Each key that is alive, handed to `visit`. KEYS deletes those that have expired. */
+static long each_key(Context* context, void (*visit)(Context*, String*)) {
+  CallReply* names = Call(context, "KEYS", "c", "*");
+  if (names == NULL) return -1;
+  const size_t count = CallReplyLength(names);
+  for (size_t i = 0; visit != NULL && i < count; ++i) {
+    String* name = CreateStringFromCallReply(CallReplyArrayElement(names, i));
+    visit(context, name);
+    FreeString(context, name);
+  }
+  FreeCallReply(names);
+  return (long)count;
+}
+
+static void delete_key(Context* context, String* name) {
+  free_reply(Call(context, "DEL", "s", name));
+}
+
+static void dump_key(Context* context, String* name) {
+  Key* key = OpenKey(context, name, open_for_reading);
+  const int is_string = key != NULL && KeyType(key) == type_string;
+  if (key != NULL) CloseKey(key);
+  ReplyWithString(context, name);
+  ReplyWithLongLong(context, is_string);
+  reply_with_state(context, name);
+}
+
+static int weir_dump(Context* context, String** words, int count) {
+  (void)words;
+  if (count != 1) return WrongArity(context);
+  const long keys = each_key(context, NULL);
+  if (keys < 0) return ReplyWithError(context, "ERR WEIR.DUMP could not list the keys");
+  ReplyWithArray(context, 4 * keys);
+  each_key(context, dump_key);
+  forget_writes_and_count_strays(NULL, 0);
+  return ok;
+}
+
+/* By SET and RESTORE, so that a value is encoded as a client's own would be; the expiry afterwards and
+ * through the module API, because RESTORE drops a key in its very last millisecond. */
+static int load_key(Context* context, String** words) {
+  size_t length;
+  long long expiry_ms;
+  const int is_string = StringPtrLen(words[1], &length)[0] == '1';
+  if (StringToLongLong(words[3], &expiry_ms) != ok) return error;
+  CallReply* stored = is_string ? Call(context, "SET", "ss", words[0], words[2])
+                                : Call(context, "RESTORE", "scs", words[0], "0", words[2]);
+  free_reply(stored);
+  Key* key = OpenKey(context, words[0], open_for_reading | open_for_writing);
+  if (stored == NULL || key == NULL || KeyType(key) == 0) {
+    if (key != NULL) CloseKey(key);
+    return error;
+  }
+  if (expiry_ms >= 0) SetAbsExpire(key, expiry_ms);
+  CloseKey(key);
+  return ok;
+}
+
+static int weir_load(Context* context, String** words, int count) {
+  if (count < 2 || (count - 2) % 4 != 0) return WrongArity(context);
+  each_key(context, delete_key);
+  for (int i = 2; i < count; i += 4) {
+    if (load_key(context, words + i) != ok) return ReplyWithError(context, "ERR WEIR.LOAD could not store a value");
+  }
+  forget_writes_and_count_strays(NULL, 0);
+  return weir_clock(context, words, 2);
+}
+
 PUBLIC int RedisModule_OnLoad(Context* context) {
   /* The first word of the context that a module is loaded with is the way to every other function. */
   int (*get_api)(const char*, void*) = *(int (**)(const char*, void*))context;
@@ -276,5 +362,7 @@ PUBLIC int RedisModule_OnLoad(Context* context) {
   SetModuleAttribs(context, "weir", 1, api_version);
   if (CreateCommand(context, "weir.clock", weir_clock, "fast deny-script", 0, 0, 0) != ok) return error;
   if (CreateCommand(context, "weir.look", weir_look, "readonly deny-script", 1, -1, 1) != ok) return error;
+  if (CreateCommand(context, "weir.load", weir_load, "write deny-script", 0, 0, 0) != ok) return error;
+  if (CreateCommand(context, "weir.dump", weir_dump, "readonly deny-script", 0, 0, 0) != ok) return error;
   return SubscribeToKeyspaceEvents(context, writes_of_every_kind, note_write);
 }
