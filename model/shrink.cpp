@@ -413,7 +413,7 @@ Scenario canonical(Scenario scenario) {
   };
   for (TimedCall& call : scenario.calls) {
     call.tenant = number(tenants, call.tenant);
-    const Plan plan = scenario.plan_of(call);
+    const Plan& plan = scenario.plan_of(call);
     const auto same = std::find(used.begin(), used.end(), plan);
     call.plan = static_cast<int>(same - used.begin());
     if (same == used.end()) used.push_back(plan);

@@ -67,7 +67,6 @@ class Check {
       : effort_(effort),
         progress_(progress),
         host_(contract),
-        server_(),
         runner_(server_, host_),
         domain_(domain_of(host_.contract())),
         promised_(promised_by(host_.contract())) {}
@@ -106,12 +105,10 @@ class Check {
     std::vector<std::uint64_t> done(campaigns.size(), 0);
     std::uint64_t all = 0;
 
-    // One batch is with the server while the next is made up and the one before is judged.
-    std::optional<std::size_t> under_way;
-    const auto land = [&] {
-      if (!under_way) return;
-      under_way.reset();
-      look_at(runner_.land());
+    // The server always has the next batch before this one is judged.
+    const auto land = [&] { look_at(runner_.land()); };
+    const auto land_all = [&] {
+      while (runner_.under_way() > 0) land();
     };
     while (all < effort_.cases) {
       stop_if_due();
@@ -127,34 +124,33 @@ class Check {
             generate(domain_, campaigns[next].features, std::min(random_length(random), wanted - calls), random));
         calls += batch.back().calls.size();
       }
-      land();
       runner_.launch(std::move(batch));
-      under_way = next;
+      if (runner_.under_way() > 1) land();
       done[next] += calls;
       all += calls;
       if (progress_) progress_(card_.contract.name, campaigns[next].name, all, effort_.cases);
-      shrink_what_waits(land);
+      shrink_what_waits(land_all);
     }
-    land();
-    shrink_what_waits([] {});
+    land_all();
+    shrink_what_waits(land_all);
   }
 
-  void look_at(std::vector<History> histories) {
-    for (History& history : histories) {
-      Verdict verdict = model::judge(history, promised_);
+  void look_at(const std::vector<History>& histories) {
+    for (const History& history : histories) {
+      const Verdict verdict = model::judge(history, promised_);
       card_.coverage += verdict.coverage;
       for (const Failure& failure : verdict.failures) {
         // What is known is shrunk once more at the most: its smallest form may stand under another line.
         if (known_[key_of(failure)]++ > 0) continue;
-        waiting_.push_back({failure, history.scenario});
+        waiting_.emplace_back(failure, history.scenario);
       }
     }
   }
 
   template <class Land>
-  void shrink_what_waits(const Land& land) {
+  void shrink_what_waits(const Land& land_all) {
     if (waiting_.empty()) return;
-    land();
+    land_all();
     while (!waiting_.empty()) {
       auto [failure, scenario] = std::move(waiting_.back());
       waiting_.pop_back();

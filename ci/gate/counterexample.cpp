@@ -13,7 +13,6 @@ namespace {
 using model::Failure;
 using model::History;
 using model::Plan;
-using model::Quantity;
 using model::Scenario;
 using model::Verdict;
 

@@ -86,7 +86,7 @@ class ProgressLine {
     fmt::print(stderr, "\r\x1b[K{}: {} {}", limiter, part, count);
     std::fflush(stderr);
   }
-  void clear() {
+  void clear() const {
     if (shown_) fmt::print(stderr, "\r\x1b[K");
     std::fflush(stderr);
   }

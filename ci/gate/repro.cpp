@@ -201,7 +201,7 @@ std::filesystem::path write_repro(const std::filesystem::path& directory, const 
   std::string kind = found.failure.name();
   for (char& letter : kind)
     if (letter == '.' || letter == '_') letter = '-';
-  const std::filesystem::path file =
+  std::filesystem::path file =
       directory / fmt::format("{}-{}-{}.json", card.contract.file.stem().string(), kind, sha1(text).substr(0, 8));
   std::error_code error;
   std::filesystem::create_directories(directory, error);

@@ -83,7 +83,7 @@ std::vector<harness::Call> Runner::calls_of(std::span<const Scenario> scenarios)
   return calls;
 }
 
-std::vector<Command> Runner::commands_for(Instant now, const Sent& sent) const {
+std::vector<Command> Runner::commands_for(const Sent& sent) const {
   if (!sent.arguments) return {};
   const auto& [keys, args] = *sent.arguments;
   Command take{"EVALSHA", sha_, std::to_string(keys.size())};
@@ -91,80 +91,83 @@ std::vector<Command> Runner::commands_for(Instant now, const Sent& sent) const {
   take.insert(take.end(), args.begin(), args.end());
   std::vector<Command> commands;
   commands.reserve(3);
-  commands.push_back(harness::clock_command(now));
+  commands.push_back(harness::clock_command(sent.now));
   commands.push_back(std::move(take));
   commands.push_back(harness::look_command(keys));
   return commands;
 }
 
 void Runner::launch(std::vector<Scenario> scenarios) {
-  scenarios_ = std::move(scenarios);
-  batch_calls_ = calls_of(scenarios_);
-  calls_ += batch_calls_.size();
-  if (host_.contract().script_text.empty()) return;  // a client program goes step by step, in land()
-
-  auto arguments = host_.arguments(batch_calls_);
-  sent_.clear();
-  std::vector<Command> commands{{"FLUSHALL"}, harness::look_command({"-"})};
-  for (std::size_t index = 0; index < batch_calls_.size(); ++index) {
-    Sent sent;
-    if (auto* made = std::get_if<harness::Arguments>(&arguments[index]))
-      sent.arguments = std::move(*made);
-    else
-      sent.refused = std::get<harness::Refusal>(arguments[index]).message;
-    for (Command& command : commands_for(Instant{Micros{batch_calls_[index].now_us}}, sent))
-      commands.push_back(std::move(command));
-    sent_.push_back(std::move(sent));
+  Batch batch{.scenarios = std::move(scenarios), .sent = {}};
+  const std::vector<harness::Call> calls = calls_of(batch.scenarios);
+  calls_ += calls.size();
+  if (!host_.contract().script_text.empty()) {
+    auto arguments = host_.arguments(calls);
+    for (std::size_t index = 0; index < calls.size(); ++index) {
+      Sent& sent = batch.sent.emplace_back();
+      sent.now = Instant{Micros{calls[index].now_us}};
+      if (auto* made = std::get_if<harness::Arguments>(&arguments[index]))
+        sent.arguments = std::move(*made);
+      else
+        sent.refused = std::get<harness::Refusal>(arguments[index]).message;
+    }
+    send(batch);
   }
-  commands_in_flight_ = commands.size();
+  batches_.push_back(std::move(batch));
+}
+
+void Runner::send(Batch& batch) {
+  std::vector<Command> commands{{"FLUSHALL"}, harness::look_command({"-"})};
+  for (const Sent& sent : batch.sent)
+    for (Command& command : commands_for(sent)) commands.push_back(std::move(command));
+  batch.commands = commands.size();
   connection_.send(commands);
 }
 
 std::vector<History> Runner::land() {
+  Batch batch = std::move(batches_.front());
+  batches_.pop_front();
+  std::vector<History> histories;
   if (host_.contract().script_text.empty()) {
-    std::vector<History> histories;
-    for (std::size_t index = 0; index < scenarios_.size(); ++index)
-      histories.push_back(run_program(scenarios_[index], index));
+    for (std::size_t index = 0; index < batch.scenarios.size(); ++index)
+      histories.push_back(run_program(batch.scenarios[index], index));
     return histories;
   }
 
   std::vector<Reply> replies;
   try {
-    replies = connection_.receive(commands_in_flight_);
+    replies = connection_.receive(batch.commands);
   } catch (const harness::NoReply&) {
-    return land_slowly();
+    return land_slowly(std::move(batch));
   }
   std::vector<Observation> observations;
-  observe(observations, std::span{replies}.subspan(2));
+  observe(observations, batch.sent, std::span{replies}.subspan(2));
 
-  std::vector<History> histories;
-  std::size_t next = 0;
-  for (Scenario& scenario : scenarios_) {
-    const auto begin = observations.begin() + static_cast<std::ptrdiff_t>(next);
-    const std::size_t count = scenario.calls.size();
-    next += count;
-    histories.push_back(
-        {std::move(scenario),
-         {std::make_move_iterator(begin), std::make_move_iterator(begin + static_cast<std::ptrdiff_t>(count))}});
+  auto next = std::make_move_iterator(observations.begin());
+  for (Scenario& scenario : batch.scenarios) {
+    const auto end = next + static_cast<std::ptrdiff_t>(scenario.calls.size());
+    histories.push_back({std::move(scenario), {next, end}});
+    next = end;
   }
   return histories;
 }
 
 /// Turns {clock, reply, look} triples into observations; the contract's Lua reads all replies at once.
-void Runner::observe(std::vector<Observation>& observations, std::span<const Reply> replies) {
+void Runner::observe(std::vector<Observation>& observations, std::span<const Sent> all,
+                     std::span<const Reply> replies) {
   std::vector<Reply> readable;
   std::size_t at = 0;
-  for (const Sent& sent : sent_) {
+  for (const Sent& sent : all) {
     if (!sent.arguments) continue;
     if (!replies[at + 1].is_error()) readable.push_back(replies[at + 1]);
     at += 3;
   }
   const auto answers = host_.answers(readable);
 
-  observations.reserve(sent_.size());
+  observations.reserve(observations.size() + all.size());
   at = 0;
   std::size_t answer = 0;
-  for (const Sent& sent : sent_) {
+  for (const Sent& sent : all) {
     if (!sent.arguments) {
       observations.push_back(not_answered(Observation::Kind::error, sent.refused));
       continue;
@@ -211,35 +214,34 @@ void Runner::read_keys(Observation& seen, const harness::Look& look) const {
   }
 }
 
-/// A call of the batch did not end. One round trip a call now, to find out which.
-std::vector<History> Runner::land_slowly() {
-  std::vector<History> histories;
-  for (Scenario& scenario : scenarios_) histories.push_back({std::move(scenario), {}});
-  server_.recover_from_busy_script();
-  reconnect();
+/// A call of the batch did not end. One round trip a call now, to find out which; then the batches that
+/// were under way behind it go out again.
+std::vector<History> Runner::land_slowly(Batch batch) {
+  const auto begin_again = [this] {
+    server_.recover_from_busy_script();
+    reconnect();
+    connection_.run(harness::look_command({"-"}));
+  };
+  begin_again();
   connection_.run({"FLUSHALL"});
-  connection_.run(harness::look_command({"-"}));
 
-  std::size_t next = 0;
-  const std::vector<Sent> all = std::move(sent_);
-  for (History& history : histories) {
-    bool ended = true;
-    for (std::size_t call = 0; call < history.scenario.calls.size(); ++call, ++next) {
-      if (!ended) continue;
-      const std::vector<Command> commands = commands_for(Instant{Micros{batch_calls_[next].now_us}}, all[next]);
+  std::vector<History> histories;
+  const Sent* next = batch.sent.data();
+  for (Scenario& scenario : batch.scenarios) {
+    const std::span<const Sent> sent{next, scenario.calls.size()};
+    next += scenario.calls.size();
+    History& history = histories.emplace_back(History{std::move(scenario), {}});
+    for (const Sent& call : sent) {
       try {
-        const std::vector<Reply> replies = connection_.pipeline(commands);
-        sent_.assign(1, all[next]);
-        observe(history.seen, replies);
+        observe(history.seen, std::span{&call, 1}, connection_.pipeline(commands_for(call)));
       } catch (const harness::NoReply& no_reply) {
         history.seen.push_back(not_answered(Observation::Kind::no_reply, no_reply.what()));
-        ended = false;
-        server_.recover_from_busy_script();
-        reconnect();
-        connection_.run(harness::look_command({"-"}));
+        begin_again();
+        break;
       }
     }
   }
+  for (Batch& waiting : batches_) send(waiting);
   return histories;
 }
 

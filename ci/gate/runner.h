@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,10 +26,11 @@ class Runner {
   /// Each scenario on fresh buckets; as many as are given down one pipeline.
   [[nodiscard]] std::vector<model::History> run(std::span<const model::Scenario> scenarios);
 
-  /// The two halves of `run`: between them the server works, and so may the caller. One batch is under
-  /// way at a time.
+  /// The two halves of `run`: between them the server works, and so may the caller. Several batches may
+  /// be under way, so that the server need not wait for a judge; they land in the order of launching.
   void launch(std::vector<model::Scenario> scenarios);
   [[nodiscard]] std::vector<model::History> land();
+  [[nodiscard]] std::size_t under_way() const noexcept { return batches_.size(); }
 
   /// Calls that went to the server so far.
   [[nodiscard]] std::uint64_t calls() const noexcept { return calls_; }
@@ -36,14 +38,22 @@ class Runner {
  private:
   /// One call on its way: what was sent for it, or why nothing was.
   struct Sent {
+    Instant now;
     std::optional<harness::Arguments> arguments;
     std::string refused;  // the contract's Lua would not make a command of this input
   };
+  struct Batch {
+    std::vector<model::Scenario> scenarios;
+    std::vector<Sent> sent;    // a call each; none of a client program, which goes step by step
+    std::size_t commands = 0;  // and as many replies
+  };
 
   [[nodiscard]] std::vector<harness::Call> calls_of(std::span<const model::Scenario> scenarios) const;
-  [[nodiscard]] std::vector<harness::Command> commands_for(Instant now, const Sent& sent) const;
-  [[nodiscard]] std::vector<model::History> land_slowly();
-  void observe(std::vector<model::Observation>& observations, std::span<const harness::Reply> replies);
+  [[nodiscard]] std::vector<harness::Command> commands_for(const Sent& sent) const;
+  [[nodiscard]] std::vector<model::History> land_slowly(Batch batch);
+  void send(Batch& batch);
+  void observe(std::vector<model::Observation>& observations, std::span<const Sent> sent,
+               std::span<const harness::Reply> replies);
   [[nodiscard]] model::History run_program(const model::Scenario& scenario, std::size_t serial);
   [[nodiscard]] model::Observation run_attempt(const harness::Call& call);
   void look_everywhere(model::Observation& seen);
@@ -54,10 +64,7 @@ class Runner {
   harness::LuaHost& host_;
   harness::Connection connection_;
   std::string sha_;
-  std::vector<model::Scenario> scenarios_;  // of the batch under way
-  std::vector<harness::Call> batch_calls_;
-  std::vector<Sent> sent_;
-  std::size_t commands_in_flight_ = 0;
+  std::deque<Batch> batches_;  // under way
   std::uint64_t calls_ = 0;
 };
 
