@@ -21,6 +21,7 @@
 #include "ci/gate/repro.h"
 #include "model/verdict.h"
 #include "proptests/harness/error.h"
+#include "proptests/harness/lua_host.h"
 
 namespace weir::gate {
 namespace {
@@ -119,6 +120,9 @@ int run_check(const CheckOptions& options) {
   if (!options.budget.empty()) effort.deadline = std::chrono::steady_clock::now() + parse_budget(options.budget);
   const Dress dress{.colour = isatty(STDOUT_FILENO) != 0};
   const bool json_only = options.json == "-";
+
+  // A mistake in the last contract is told before the first has run for minutes.
+  for (const std::string& contract : options.contracts) const harness::LuaHost checked{contract};
 
   ProgressLine progress{!options.no_progress && isatty(STDERR_FILENO) != 0};
   std::vector<Card> cards;
