@@ -53,10 +53,11 @@ Found search_bounded(unsigned switches) {
   return search<Test>(rl::sched_bound, switches, 100'000'000);
 }
 
-/// So many executions, picked at random by a fixed seed: for programs of which there are too many.
-template <class Test>
-Found search_at_random(std::uint64_t executions) {
-  return search<Test>(rl::sched_random, 0, executions);
+/// As many of a program's executions as it says itself.
+template <template <class> class Program>
+Found search_program() {
+  using Test = Program<Atomics>;
+  return search_bounded<Test>(Test::preemptions);
 }
 
 }  // namespace weir::relacy

@@ -122,8 +122,9 @@ struct ExactKey {
   }
 };
 
-/// `SlotsPerGroup` is 4, but for the model checker, which would rather have one.
-template <class Key, class Atomics = StdAtomics, std::size_t SlotsPerGroup = 4>
+/// `SlotsPerGroup` is 4, and a key looks in up to 8 groups (`Choices`), but for the model checker, which
+/// would rather have one slot, and as few looks as there are.
+template <class Key, class Atomics = StdAtomics, std::size_t SlotsPerGroup = 4, std::size_t Choices = 8>
 class BucketTable {
  public:
   template <class T>
@@ -216,7 +217,8 @@ class BucketTable {
   static constexpr std::uint64_t key_bits = ~std::uint64_t{3};
 
   static constexpr std::size_t first_choices = 2;
-  static constexpr std::size_t all_choices = 8;
+  static constexpr std::size_t all_choices = Choices;
+  static_assert(first_choices <= all_choices && all_choices <= 8);
 
   /// A limit, and now by its count.
   struct View {
@@ -256,14 +258,14 @@ class BucketTable {
 
   [[nodiscard]] Group& group(const Key& key, std::size_t choice) const noexcept {
     // Fibonacci's multiplier, by as many turns as the choice: other bits of the same half decide.
-    constexpr std::array<std::uint64_t, all_choices> turns = {1,
-                                                              0x9e3779b97f4a7c15,
-                                                              0xf39cc0605cedc835,
-                                                              0x1082276bf3a27251,
-                                                              0xbf58476d1ce4e5b9,
-                                                              0x94d049bb133111eb,
-                                                              0xd6e8feb86659fd93,
-                                                              0xff51afd7ed558ccd};
+    constexpr std::array<std::uint64_t, 8> turns = {1,
+                                                    0x9e3779b97f4a7c15,
+                                                    0xf39cc0605cedc835,
+                                                    0x1082276bf3a27251,
+                                                    0xbf58476d1ce4e5b9,
+                                                    0x94d049bb133111eb,
+                                                    0xd6e8feb86659fd93,
+                                                    0xff51afd7ed558ccd};
     const std::uint64_t spread = key.digest.place * turns[choice];
     return groups_[static_cast<std::size_t>((uint128{spread} * groups_.size()) >> 64)];
   }
