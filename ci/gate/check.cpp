@@ -110,7 +110,8 @@ class Check {
     const auto land_all = [&] {
       while (runner_.under_way() > 0) land();
     };
-    while (all < effort_.cases) {
+    const std::uint64_t cases = effort_.cases.value_or(host_.contract().script_text.empty() ? 6'000 : 60'000);
+    while (all < cases) {
       stop_if_due();
       std::size_t next = 0;  // the campaign that is furthest behind its share
       for (std::size_t index = 1; index < campaigns.size(); ++index)
@@ -118,7 +119,7 @@ class Check {
 
       std::vector<Scenario> batch;
       std::size_t calls = 0;
-      const std::size_t wanted = std::min<std::uint64_t>(batch_calls, effort_.cases - all);
+      const std::size_t wanted = std::min<std::uint64_t>(batch_calls, cases - all);
       while (calls < wanted) {
         batch.push_back(
             generate(domain_, campaigns[next].features, std::min(random_length(random), wanted - calls), random));
@@ -128,7 +129,7 @@ class Check {
       if (runner_.under_way() > 1) land();
       done[next] += calls;
       all += calls;
-      if (progress_) progress_(card_.contract.name, campaigns[next].name, all, effort_.cases);
+      if (progress_) progress_(card_.contract.name, campaigns[next].name, all, cases);
       shrink_what_waits(land_all);
     }
     land_all();

@@ -21,7 +21,8 @@ namespace weir::gate {
 /// How much is tried, and from where.
 struct Effort {
   std::uint64_t seed = 1;
-  std::uint64_t cases = 60'000;                                   // decisions a contract, beside shrinking
+  std::optional<std::uint64_t> cases;  // decisions a contract, beside shrinking; if not said, 60,000 of a script,
+                                       // and 6,000 of a client program, which goes one round trip at a time
   std::optional<std::chrono::steady_clock::time_point> deadline;  // a hard wall: partial results after it
 };
 

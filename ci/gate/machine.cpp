@@ -110,8 +110,9 @@ std::string result_json(const std::vector<Card>& cards, const Effort& effort, in
          {"coverage", coverage_json(card.coverage)},
          {"promises", lines}});
   }
-  const Json root{{"schema", schema},      {"tool", "weir check"},   {"seed", effort.seed},
-                  {"cases", effort.cases}, {"exit_code", exit_code}, {"peak_memory_kb", peak_memory_kb()},
+  const Json root{{"schema", schema},       {"tool", "weir check"},
+                  {"seed", effort.seed},    {"cases", effort.cases ? Json(*effort.cases) : Json(nullptr)},
+                  {"exit_code", exit_code}, {"peak_memory_kb", peak_memory_kb()},
                   {"limiters", limiters}};
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }

@@ -62,7 +62,7 @@ std::chrono::milliseconds parse_budget(const std::string& text) {
 struct CheckOptions {
   std::vector<std::string> contracts;
   std::uint64_t seed = 0;
-  std::uint64_t cases = 60'000;
+  std::optional<std::uint64_t> cases;
   std::string budget;
   std::string junit;
   std::string json;
@@ -193,9 +193,10 @@ int run(int argc, char** argv) {
       ->type_name("CONTRACT...");
   check->add_option("--seed", options.seed, "Where random choices begin; the same seed tries the same")
       ->capture_default_str();
-  check->add_option("--cases", options.cases, "Decisions to try for each contract")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000'000}))
-      ->capture_default_str();
+  check
+      ->add_option("--cases", options.cases,
+                   "Decisions to try for each contract (60000 of a script, 6000 of a client program)")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000'000}));
   check->add_option("--budget", options.budget,
                     "Wall time for everything, as 30s, 500ms or 2m; partial results after it");
   check->add_option("--json", options.json, "Write the result as JSON to FILE ('-', or nothing: standard output)")
