@@ -72,6 +72,16 @@ std::string act_text(const Explored::Step& step) {
   return text;
 }
 
+std::string way_text(const std::vector<harness::explore::Happening>& way) {
+  std::string text;
+  for (const auto& [act, client, key, retries] : way) {
+    text += text.empty() ? "" : ", ";
+    if (client >= 0) text += harness::client_name(client);
+    if (act != Act::step) text += fmt::format("{}{}{}", client >= 0 ? " " : "", name(act), retries ? ", again" : "");
+  }
+  return text;
+}
+
 std::string table(const Explored& explored) {
   const auto clients = static_cast<std::size_t>(explored.scope.clients);
   std::vector<std::vector<std::string>> rows{{"step", "clock us"}};
@@ -157,8 +167,8 @@ std::string explored_text(const Explored& explored) {
   text += fmt::format("  audit         {} ways run from an empty server{}\n", explored.audit.size(),
                       different == explored.audit.end() ? " end as the search says" : ": one ends elsewhere");
   if (different != explored.audit.end())
-    text += fmt::format("                searched: {}\n                ran:      {}\n", different->searched,
-                        different->ran);
+    text += fmt::format("                way:      {}\n                searched: {}\n                ran:      {}\n",
+                        way_text(different->way), different->searched, different->ran);
   if (!explored.cut_short.empty()) text += fmt::format("  cut short     {}\n", explored.cut_short);
   text += fmt::format("  server        Redis {}, clock held   {:.2f} s\n", explored.redis_version, explored.seconds);
   return text;

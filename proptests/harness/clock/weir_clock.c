@@ -285,17 +285,19 @@ static void free_reply(CallReply* reply) {
   if (reply != NULL) FreeCallReply(reply);
 }
 
-/* Each key that is alive, handed to `visit`. KEYS deletes those that have expired. */
+/* Each key that is alive, handed to `visit`. By SCAN, which deletes those that have expired: KEYS leaves
+ * them where they are, to come back when the clock does. One turn of it is as long as the table. */
 static long each_key(Context* context, void (*visit)(Context*, String*)) {
-  CallReply* names = Call(context, "KEYS", "c", "*");
-  if (names == NULL) return -1;
+  CallReply* scanned = Call(context, "SCAN", "ccc", "0", "COUNT", "1000000");
+  if (scanned == NULL) return -1;
+  CallReply* names = CallReplyArrayElement(scanned, 1);
   const size_t count = CallReplyLength(names);
   for (size_t i = 0; visit != NULL && i < count; ++i) {
     String* name = CreateStringFromCallReply(CallReplyArrayElement(names, i));
     visit(context, name);
     FreeString(context, name);
   }
-  FreeCallReply(names);
+  FreeCallReply(scanned);
   return (long)count;
 }
 
