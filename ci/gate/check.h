@@ -35,6 +35,8 @@ struct Counterexample {
   bool certified = false;  // everything with fewer calls in the scope was run, and passed
   bool second_run_differs = false;
   std::optional<Interleaving> interleaving;  // concurrency: instead of a history
+  InterleavingRun run;                       // what came of it
+  std::optional<PassingMove> passing;        // the nearest order that passes
   std::string steps;                         // and its steps, laid out for people
   std::filesystem::path file;                // where its repro file was written
 };

@@ -103,9 +103,11 @@ Counterexample interleaving_counterexample(harness::Server& server, harness::Lua
   smallest.interleaving = failing;
   smallest.steps = interleaving_text(failing, first);
   smallest.second_run_differs = !first.failure || interleaving_text(failing, second) != smallest.steps;
+  smallest.run = first;
   if (!first.failure) return smallest;
   smallest.failure = *first.failure;
-  if (const auto passing = nearest_passing(interleaver, failing))
+  smallest.passing = nearest_passing(interleaver, failing);
+  if (const auto& passing = smallest.passing)
     smallest.steps +=
         fmt::format("\n  passes if step {} runs {} step {} ({})\n", passing->step + 1,
                     passing->before ? "before" : "after", passing->beside + 1, harness::show(passing->schedule));

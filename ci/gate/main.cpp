@@ -16,6 +16,7 @@
 #include "ci/gate/explore_command.h"
 #include "ci/gate/machine.h"
 #include "ci/gate/peek.h"
+#include "ci/gate/picture.h"
 #include "ci/gate/replay.h"
 #include "ci/gate/report.h"
 #include "ci/gate/repro.h"
@@ -131,7 +132,10 @@ int run_check(const CheckOptions& options) {
     Card card = check(contract, effort, [&](const auto&... what) { progress.show(what...); });
     progress.clear();
     for (Line& line : card.lines)
-      for (Counterexample& found : line.counterexamples) found.file = write_repro(options.out, found, card);
+      for (Counterexample& found : line.counterexamples) {
+        found.file = write_repro(options.out, found, card);
+        write_whole(picture_file(found.file), picture_page(found, card.contract, card.redis_version, found.file));
+      }
     if (!json_only) print(card_text(card, dress) + '\n' + examples_text(card, options.contracts.size() > 1, dress));
     code = worse(code, card.exit_code());
     cards.push_back(std::move(card));
@@ -147,14 +151,24 @@ int run_check(const CheckOptions& options) {
   return code;
 }
 
-int run_replay(const std::string& file, const std::string& contract) {
+struct ReplayOptions {
+  std::string file;
+  std::string contract;
+  std::string html;
+  std::string svg;
+};
+
+int run_replay(const ReplayOptions& options) {
   const Dress dress{.colour = isatty(STDOUT_FILENO) != 0};
-  const Replayed replayed =
-      replay(file, contract.empty() ? std::nullopt : std::optional<std::filesystem::path>{contract});
+  const Replayed replayed = replay(
+      options.file, options.contract.empty() ? std::nullopt : std::optional<std::filesystem::path>{options.contract});
   const Counterexample& found = replayed.found;
   const bool failed = replayed.failed || !replayed.other.empty();
   if (failed) {
     print(counterexample_text(found, replayed.contract, dress));
+    if (!options.html.empty())
+      write_whole(options.html, picture_page(found, replayed.contract, replayed.redis_version, options.file));
+    if (!options.svg.empty()) write_whole(options.svg, picture_svg(found, replayed.contract));
   } else {
     print(fmt::format("PASS  {}.{} does not happen any more   ({})\n", replayed.repro.promise, replayed.repro.kind,
                       replayed.contract.name));
@@ -207,12 +221,13 @@ int run(int argc, char** argv) {
   check->add_option("--out", options.out, "Directory for counterexamples")->capture_default_str()->type_name("DIR");
   check->add_flag("--no-progress", options.no_progress, "No progress line, even on a terminal");
 
-  std::string file;
-  std::string other_contract;
+  ReplayOptions replay_options;
   CLI::App* replay = app.add_subcommand("replay", "Run a counterexample again");
-  replay->add_option("file", file, "A file that `weir check` wrote")->required()->type_name("FILE");
-  replay->add_option("--contract", other_contract, "Judge this contract instead of the one the file names")
+  replay->add_option("file", replay_options.file, "A file that `weir check` wrote")->required()->type_name("FILE");
+  replay->add_option("--contract", replay_options.contract, "Judge this contract instead of the one the file names")
       ->type_name("CONTRACT");
+  replay->add_option("--html", replay_options.html, "Draw it, if it fails, as a page for a browser")->type_name("FILE");
+  replay->add_option("--svg", replay_options.svg, "Draw it, if it fails, as a picture alone")->type_name("FILE");
 
   PeekOptions peek_options;
   CLI::App* peek = app.add_subcommand("peek", "Show a bucket that lua/token_bucket.lua has stored, for people");
@@ -230,7 +245,7 @@ int run(int argc, char** argv) {
   }
   try {
     if (check->parsed()) return run_check(options);
-    if (replay->parsed()) return run_replay(file, other_contract);
+    if (replay->parsed()) return run_replay(replay_options);
     if (app.got_subcommand("explore")) return run_explore();
     return run_peek(peek_options);
   } catch (const CLI::ParseError& error) {

@@ -31,6 +31,7 @@ Replayed replay(const std::filesystem::path& file, const std::optional<std::file
   harness::LuaHost host{path};
   harness::Server server;
   replayed.contract = host.contract();
+  replayed.redis_version = server.version();
   if (replayed.repro.interleaving) {
     replayed.found = interleaving_counterexample(server, host, *replayed.repro.interleaving);
     const model::Failure& failure = replayed.found.failure;

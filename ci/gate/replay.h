@@ -16,6 +16,7 @@ struct Replayed {
   bool failed = false;   // it failed as the file says
   std::string other;     // it failed in another way: which
   Counterexample found;  // as it is now
+  std::string redis_version;
 
   /// 0 where it did what the file's `expect` says, 1 where it did not, 2 where two runs differ.
   [[nodiscard]] int exit_code() const;

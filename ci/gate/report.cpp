@@ -36,6 +36,19 @@ constexpr const char* green = "1;32";
 constexpr const char* yellow = "1;33";
 constexpr const char* bold = "1";
 
+/// A table's cell; the whole text stands in the sentence above it or in the JSON.
+std::string shortened(std::string text) {
+  constexpr std::size_t most = 60;
+  if (text.size() > most) text.replace(most - 3, std::string::npos, "...");
+  return text;
+}
+
+}  // namespace
+
+std::string promise_text(model::Promise promise) {
+  return promise_texts[static_cast<std::size_t>(promise)];
+}
+
 std::string spaced(std::string words) {
   std::replace(words.begin(), words.end(), '_', ' ');
   return words;
@@ -47,13 +60,6 @@ std::string limit_text(const model::Plan& plan) {
     return quantity.is_whole() ? quantity.text() : '"' + quantity.text() + '"';
   };
   return fmt::format("{}, +{} per {}", quoted(plan.capacity), quoted(plan.refill), period);
-}
-
-/// A table's cell; the whole text stands in the sentence above it or in the JSON.
-std::string shortened(std::string text) {
-  constexpr std::size_t most = 60;
-  if (text.size() > most) text.replace(most - 3, std::string::npos, "...");
-  return text;
 }
 
 std::string seen_text(const Observation& seen) {
@@ -81,6 +87,8 @@ std::string right_text(const Expected& expected) {
   }
   return fmt::format("denied, retry in {}", show_time(expected.decision.retry_after->count()));
 }
+
+namespace {
 
 struct Row {
   std::array<std::string, 7> cells;
@@ -134,6 +142,10 @@ std::string calls_table(const Counterexample& found) {
 
 }  // namespace
 
+std::filesystem::path picture_file(const std::filesystem::path& repro) {
+  return std::filesystem::path{repro}.replace_extension(".html");
+}
+
 std::string grouped(std::uint64_t count) {
   std::string digits = std::to_string(count);
   for (std::size_t place = digits.size(); place > 3; place -= 3) digits.insert(place - 3, ",");
@@ -146,7 +158,7 @@ std::string card_text(const Card& card, Dress dress) {
     const auto said = card.contract.expect.find(std::string{name(line.promise)});
     const bool expected = said != card.contract.expect.end() && said->second == "fail";
     std::string verdict;
-    std::string note = promise_texts[static_cast<std::size_t>(line.promise)];
+    std::string note = promise_text(line.promise);
     switch (line.status) {
       case Line::Status::pass: verdict = dressed("PASS", green, dress); break;
       case Line::Status::fail:
@@ -185,7 +197,10 @@ std::string counterexample_text(const Counterexample& found, const harness::Cont
   if (found.certified)
     text += fmt::format("  certified: nothing with fewer {} fails in the scope that was searched\n",
                         found.interleaving ? "clients or calls" : "calls");
-  if (!found.file.empty()) text += fmt::format("  replay: weir replay {}\n", found.file.string());
+  if (!found.file.empty()) {
+    text += fmt::format("  replay: weir replay {}\n", found.file.string());
+    text += fmt::format("  picture: {}\n", picture_file(found.file).string());
+  }
   return text;
 }
 

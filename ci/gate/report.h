@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "ci/gate/check.h"
@@ -26,6 +27,16 @@ struct Dress {
 
 /// The last line: what came of all of them.
 [[nodiscard]] std::string summary_text(const std::vector<Card>& cards);
+
+/// Where the picture of a counterexample stands: beside its repro file.
+[[nodiscard]] std::filesystem::path picture_file(const std::filesystem::path& repro);
+
+// The words of the above, for pictures.
+[[nodiscard]] std::string promise_text(model::Promise promise);         // "never more than capacity plus ..."
+[[nodiscard]] std::string limit_text(const model::Plan& plan);          // "10, +1 per 1 s"
+[[nodiscard]] std::string seen_text(const model::Observation& seen);    // "denied, retry in 1 s"
+[[nodiscard]] std::string right_text(const model::Expected& expected);  // "ALLOWED, 3 left"
+[[nodiscard]] std::string spaced(std::string words);                    // over_admission -> over admission
 
 /// 1234567 -> "1,234,567"
 [[nodiscard]] std::string grouped(std::uint64_t count);
