@@ -16,8 +16,24 @@ constexpr std::int64_t one_second_us = 1'000'000;
 
 /// Whole numbers by size, then text: by length, which is enough for the handful of bad ones there are.
 void add_quantity(Key& key, const Quantity& quantity) {
-  key.push_back(quantity.is_whole() ? (quantity.whole < 0 ? 1 : 0) : 2);
+  key.push_back(quantity.is_whole() ? 0 : 1);
   key.push_back(quantity.is_whole() ? std::abs(quantity.whole) : static_cast<std::int64_t>(quantity.odd->size()));
+  key.push_back(quantity.is_whole() && quantity.whole < 0 ? 1 : 0);
+}
+
+/// One bad number of each kind: whichever of them still fails stands for all that do, so that one bug
+/// comes to one counterexample whatever bad number it was found with.
+const std::vector<Quantity>& plain_bad_quantities() {
+  static const std::vector<Quantity> plain = [] {
+    std::vector<Quantity> numbers{0, -1, max_quantity + 1};
+    for (const char* text : {"", "1.5", "abc", "nan", "inf", "1e17", "1e300"}) numbers.emplace_back(std::string{text});
+    return numbers;
+  }();
+  return plain;
+}
+
+bool is_bad(const Quantity& quantity) {
+  return !quantity.is_whole() || quantity.whole < 1 || quantity.whole > max_quantity;
 }
 
 std::size_t tenants_in(const Scenario& scenario) {
@@ -73,9 +89,24 @@ Key key_of(const Scenario& scenario) {
 /// What the key does not tell apart: when it begins, and which text stands for no number.
 auto rest_of(const Scenario& scenario) {
   std::string odd;
-  for (const Plan& plan : scenario.plans) odd += plan.capacity.text() + ' ' + plan.refill.text() + ' ';
+  for (const Plan& plan : scenario.plans)
+    odd += plan.capacity.text() + ' ' + plan.refill.text() + ' ' + plan.period_us.text() + ' ';
   for (const TimedCall& call : scenario.calls) odd += call.cost.text() + ' ';
   return std::pair{scenario.start, odd};
+}
+
+/// Simplest first, without repetitions. The keys are made once: comparing makes two each time.
+void sort_by_simplicity(std::vector<Scenario>& scenarios) {
+  std::vector<std::pair<Key, Scenario>> keyed;
+  keyed.reserve(scenarios.size());
+  for (Scenario& scenario : scenarios) keyed.emplace_back(key_of(scenario), std::move(scenario));
+  std::sort(keyed.begin(), keyed.end(), [](const auto& left, const auto& right) {
+    if (left.first != right.first) return left.first < right.first;
+    return rest_of(left.second) < rest_of(right.second);
+  });
+  scenarios.clear();
+  for (auto& [key, scenario] : keyed)
+    if (scenarios.empty() || scenarios.back() != scenario) scenarios.push_back(std::move(scenario));
 }
 
 std::int64_t scaled(std::int64_t advance, std::int64_t to, std::int64_t from, std::int64_t tick) {
@@ -123,8 +154,7 @@ class Shrinker {
     for (Scenario& candidate : candidates) candidate = canonical(std::move(candidate));
     std::erase_if(candidates,
                   [&](const Scenario& candidate) { return candidate.calls.empty() || !simpler(candidate, current_); });
-    std::sort(candidates.begin(), candidates.end(), simpler);
-    candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+    sort_by_simplicity(candidates);
 
     constexpr std::size_t batch = 48;
     for (std::size_t begin = 0; begin < candidates.size(); begin += batch) {
@@ -281,16 +311,14 @@ class Shrinker {
           with(lowered, period, plan.period_us.whole);
         }
       }
-      const auto simpler_odd = [&](Quantity Plan::*field) {
-        if ((plan.*field).is_whole() && (plan.*field).whole < -1) {
-          Plan lowered = plan;
-          lowered.*field = Quantity{-1};
-          with(lowered, 1, 1);
+      for (const auto field : {&Plan::capacity, &Plan::refill, &Plan::period_us}) {
+        if (!is_bad(plan.*field)) continue;
+        for (const Quantity& plain : plain_bad_quantities()) {
+          Scenario candidate = current_;
+          candidate.plans[index].*field = plain;
+          candidates.push_back(std::move(candidate));
         }
-      };
-      simpler_odd(&Plan::capacity);
-      simpler_odd(&Plan::refill);
-      simpler_odd(&Plan::period_us);
+      }
     }
     return accept_simplest(std::move(candidates));
   }
@@ -299,16 +327,16 @@ class Shrinker {
     std::vector<Scenario> candidates;
     for (std::size_t index = 0; index < current_.calls.size(); ++index) {
       const Quantity cost = current_.calls[index].cost;
-      const auto with = [&](std::int64_t lowered) {
+      const auto with = [&](const Quantity& lowered) {
         Scenario candidate = current_;
         candidate.calls[index].cost = lowered;
         candidates.push_back(std::move(candidate));
       };
-      if (!cost.is_whole()) continue;
-      if (cost.whole < -1) {
-        with(-1);
-        with(cost.whole / 2);
+      if (is_bad(cost) && cost != Quantity{0}) {
+        for (const Quantity& plain : plain_bad_quantities()) with(plain);
       }
+      if (!cost.is_whole()) continue;
+      if (cost.whole < -1) with(cost.whole / 2);
       for (const std::int64_t lower : lower_numbers(cost.whole, std::max<std::int64_t>(grain_.least_cost, 0)))
         with(lower);
     }
@@ -426,81 +454,99 @@ Shrunk shrink(Scenario failing, const Grain& grain, const Fails& fails, std::siz
   return Shrinker{std::move(failing), grain, fails, most_runs}.run();
 }
 
+namespace {
+
+/// What the calls of a searched scenario may be made of, under one first plan.
+struct Choices {
+  std::vector<Quantity> costs;
+  std::vector<std::int64_t> instants;  // of calls, from the start
+  std::vector<std::size_t> plans;      // of calls after the first
+};
+
+Choices choices_under(std::size_t first_plan, const Scope& scope, const Grain& grain) {
+  const Plan& plan = scope.plans[first_plan];
+  const auto limit = plan.limit();
+  const std::int64_t tick = grain.tick_us;
+  const auto whole_ticks = [&](Micros time) { return (time.count() + tick - 1) / tick * tick; };
+  const std::int64_t emission = limit ? whole_ticks(limit->emission_interval()) : one_second_us;
+  const std::int64_t fill = limit ? whole_ticks(limit->time_to_full()) : one_second_us;
+
+  Choices choices;
+  const std::int64_t capacity = plan.capacity.is_whole() ? plan.capacity.whole : 1;
+  for (const std::int64_t tokens : {std::int64_t{1}, capacity, capacity + 1, std::int64_t{0}})
+    if (tokens >= grain.least_cost) choices.costs.emplace_back(tokens);
+  choices.costs.insert(choices.costs.end(), scope.bad_costs.begin(), scope.bad_costs.end());
+  keep_unique(choices.costs);
+  choices.instants = {0, tick, emission - tick, emission, emission + tick, fill, 2 * fill};
+  if (scope.clock_back) choices.instants.insert(choices.instants.end(), {-tick, -emission, -fill});
+  keep_unique(choices.instants);
+  choices.plans = {first_plan};
+  if (scope.plan_changes)
+    for (std::size_t other = 0; other < scope.plans.size(); ++other)
+      if (other != first_plan) choices.plans.push_back(other);
+  return choices;
+}
+
+/// Hands out every scenario of so many calls under one first plan; stops where `take` says so.
+template <class Take>
+bool each_scenario(std::size_t calls, std::size_t first_plan, const Scope& scope, const Grain& grain,
+                   const Take& take) {
+  const Choices choices = choices_under(first_plan, scope, grain);
+  std::vector<std::size_t> sizes;
+  for (std::size_t call = 0; call < calls; ++call) {
+    sizes.push_back(call == 0 ? 1 : choices.instants.size());
+    sizes.push_back(choices.costs.size());
+    sizes.push_back(call == 0 ? 1 : choices.plans.size());
+    sizes.push_back(call == 0 || !scope.tenants ? 1 : 2);
+  }
+  Odometer odometer{std::move(sizes)};
+  do {
+    Scenario candidate{.start = grain.start, .plans = scope.plans, .calls = {}};
+    std::int64_t at = 0;
+    bool backward = false;
+    for (std::size_t call = 0; call < calls; ++call) {
+      const std::size_t* digit = odometer.digits().data() + call * 4;
+      const std::int64_t instant = choices.instants[digit[0]];
+      backward = backward || instant < at;
+      candidate.calls.push_back(TimedCall{.advance_us = instant - at,
+                                          .tenant = static_cast<int>(digit[3]),
+                                          .plan = static_cast<int>(choices.plans[digit[2]]),
+                                          .cost = choices.costs[digit[1]]});
+      at = instant;
+    }
+    if (backward && !scope.clock_back) continue;
+    if (!take(canonical(std::move(candidate)))) return false;
+  } while (odometer.next());
+  return true;
+}
+
+}  // namespace
+
 Searched search_below(const Scenario& below, const Scope& scope, const Grain& grain, const Fails& fails,
                       std::size_t most_runs) {
   Searched searched;
-  std::vector<Scenario> batch;
-  const auto run_batch = [&] {
-    if (batch.empty() || searched.found) return;
-    const std::vector<bool> failed = fails(batch);
-    searched.runs += batch.size();
-    std::optional<Scenario> simplest;
-    for (std::size_t index = 0; index < batch.size(); ++index)
-      if (failed[index] && (!simplest || simpler(batch[index], *simplest))) simplest = batch[index];
-    searched.found = std::move(simplest);
-    batch.clear();
-  };
-
+  constexpr std::size_t batch = 256;
   for (std::size_t calls = 1; calls <= std::min(scope.most_calls, below.calls.size()); ++calls) {
-    for (std::size_t first_plan = 0; first_plan < scope.plans.size(); ++first_plan) {
-      const Plan& plan = scope.plans[first_plan];
-      const auto limit = plan.limit();
-      const std::int64_t tick = grain.tick_us;
-      const auto whole_ticks = [&](Micros time) { return (time.count() + tick - 1) / tick * tick; };
-      const std::int64_t emission = limit ? whole_ticks(limit->emission_interval()) : one_second_us;
-      const std::int64_t fill = limit ? whole_ticks(limit->time_to_full()) : one_second_us;
-
-      // A whole number of each: costs first, then the instants that calls may be made at.
-      std::vector<Quantity> costs;
-      const std::int64_t capacity = plan.capacity.is_whole() ? plan.capacity.whole : 1;
-      for (const std::int64_t tokens : {std::int64_t{1}, capacity, capacity + 1, std::int64_t{0}})
-        if (tokens >= grain.least_cost) costs.emplace_back(tokens);
-      costs.insert(costs.end(), scope.bad_costs.begin(), scope.bad_costs.end());
-      keep_unique(costs);
-      std::vector<std::int64_t> instants{0, tick, emission - tick, emission, emission + tick, fill, 2 * fill};
-      if (scope.clock_back) instants.insert(instants.end(), {-tick, -emission, -fill});
-      keep_unique(instants);
-      std::vector<std::size_t> plans{first_plan};
-      if (scope.plan_changes)
-        for (std::size_t other = 0; other < scope.plans.size(); ++other)
-          if (other != first_plan) plans.push_back(other);
-
-      std::vector<std::size_t> sizes;
-      for (std::size_t call = 0; call < calls; ++call) {
-        sizes.push_back(call == 0 ? 1 : instants.size());
-        sizes.push_back(costs.size());
-        sizes.push_back(call == 0 ? 1 : plans.size());
-        sizes.push_back(call == 0 || !scope.tenants ? 1 : 2);
-      }
-      Odometer odometer{std::move(sizes)};
-      do {
-        Scenario candidate{.start = grain.start, .plans = scope.plans, .calls = {}};
-        std::int64_t at = 0;
-        bool backward = false;
-        for (std::size_t call = 0; call < calls; ++call) {
-          const std::size_t* digit = odometer.digits().data() + call * 4;
-          const std::int64_t instant = instants[digit[0]];
-          backward = backward || instant < at;
-          candidate.calls.push_back(TimedCall{.advance_us = instant - at,
-                                              .tenant = static_cast<int>(digit[3]),
-                                              .plan = static_cast<int>(plans[digit[2]]),
-                                              .cost = costs[digit[1]]});
-          at = instant;
-        }
-        if (backward && !scope.clock_back) continue;
-        candidate = canonical(std::move(candidate));
-        if (!simpler(candidate, below)) continue;
-        batch.push_back(std::move(candidate));
-        if (searched.runs + batch.size() >= most_runs) {
-          run_batch();
-          return searched;
-        }
-        if (batch.size() == 256) run_batch();
-        if (searched.found) return searched;
-      } while (odometer.next());
+    std::vector<Scenario> candidates;
+    bool all = true;
+    for (std::size_t first_plan = 0; all && first_plan < scope.plans.size(); ++first_plan) {
+      all = each_scenario(calls, first_plan, scope, grain, [&](Scenario candidate) {
+        if (simpler(candidate, below)) candidates.push_back(std::move(candidate));
+        return searched.runs + candidates.size() <= most_runs;
+      });
     }
-    run_batch();
-    if (searched.found) return searched;
+    if (!all) candidates.pop_back();
+    sort_by_simplicity(candidates);
+    for (std::size_t begin = 0; begin < candidates.size(); begin += batch) {
+      const std::span<const Scenario> some{candidates.data() + begin, std::min(batch, candidates.size() - begin)};
+      const std::vector<bool> failed = fails(some);
+      searched.runs += some.size();
+      const auto first = std::find(failed.begin(), failed.end(), true);
+      if (first == failed.end()) continue;
+      searched.found = some[static_cast<std::size_t>(first - failed.begin())];
+      return searched;
+    }
+    if (!all) return searched;
   }
   searched.complete = true;
   return searched;
