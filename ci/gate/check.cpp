@@ -94,9 +94,11 @@ class Check {
     std::string why;
   };
 
+  [[nodiscard]] bool is_due() const {
+    return interrupted != 0 || (effort_.deadline && Clock::now() >= *effort_.deadline);
+  }
   void stop_if_due() const {
-    if (interrupted != 0) throw OutOfTime{"interrupted"};
-    if (effort_.deadline && Clock::now() >= *effort_.deadline) throw OutOfTime{"the budget ran out"};
+    if (is_due()) throw OutOfTime{interrupted != 0 ? "interrupted" : "the budget ran out"};
   }
 
   void random_histories() {
@@ -156,8 +158,8 @@ class Check {
       auto [failure, scenario] = std::move(waiting_.back());
       waiting_.pop_back();
       if (progress_) progress_(card_.contract.name, "smallest counterexample", 0, 0);
-      Counterexample smallest =
-          smallest_counterexample(failure, std::move(scenario), runner_, domain_, promised_, [this] { stop_if_due(); });
+      Counterexample smallest = smallest_counterexample(failure, std::move(scenario), runner_, domain_, promised_,
+                                                        [this] { return is_due(); });
       keep(std::move(smallest));
     }
   }

@@ -64,11 +64,13 @@ model::Scope scope_below(const Scenario& scenario, const Domain& domain) {
 }  // namespace
 
 Counterexample smallest_counterexample(const Failure& failure, Scenario scenario, Runner& runner, const Domain& domain,
-                                       const model::Promised& promised, const std::function<void()>& between) {
+                                       const model::Promised& promised, const std::function<bool()>& out_of_time) {
   const model::Grain grain = grain_of(domain);
   std::size_t runs = 0;
+  bool stopped = false;
   const model::Fails fails = [&](std::span<const Scenario> scenarios) {
-    between();
+    stopped = stopped || out_of_time();
+    if (stopped) return std::vector<bool>(scenarios.size(), false);
     runs += scenarios.size();
     std::vector<bool> failed;
     for (const History& history : runner.run(scenarios))
@@ -94,7 +96,7 @@ Counterexample smallest_counterexample(const Failure& failure, Scenario scenario
   smallest.second_run_differs = first == nullptr || again.seen != smallest.history.seen;
   smallest.failure = first != nullptr ? *first : failure;
   smallest.runs = runs;
-  smallest.certified = below.complete;
+  smallest.certified = below.complete && !stopped;
   return smallest;
 }
 

@@ -216,11 +216,14 @@ Repro read_repro(const std::filesystem::path& file) {
 }
 
 void write_whole(const std::filesystem::path& file, const std::string& text) {
+  // What is no file (a pipe, /dev/stdout) is written to; a rename would put a file in its place.
+  std::error_code unknown;
+  const bool in_place = std::filesystem::exists(file, unknown) && !std::filesystem::is_regular_file(file, unknown);
   std::filesystem::path beside = file;
-  beside += ".part";
+  if (!in_place) beside += ".part";
   const auto refuse = [&](const std::string& reason) {
     std::error_code ignored;
-    std::filesystem::remove(beside, ignored);
+    if (!in_place) std::filesystem::remove(beside, ignored);
     throw EnvironmentError(fmt::format("{}: cannot be written: {}", file.string(), reason));
   };
   errno = 0;
@@ -228,6 +231,7 @@ void write_whole(const std::filesystem::path& file, const std::string& text) {
   out << text;
   out.close();
   if (!out) refuse(errno != 0 ? std::strerror(errno) : "the disk does not take it");
+  if (in_place) return;
   std::error_code error;
   std::filesystem::rename(beside, file, error);
   if (error) refuse(error.message());

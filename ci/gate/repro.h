@@ -26,7 +26,8 @@ std::filesystem::path write_repro(const std::filesystem::path& directory, const 
 /// Throws ContractError that names the file, the field, and what was expected there.
 [[nodiscard]] Repro read_repro(const std::filesystem::path& file);
 
-/// Writes `text` to `file`, whole or not at all: beside it first, then renamed. Throws EnvironmentError.
+/// Writes `text` to `file`, whole or not at all: beside it first, then renamed; straight into what is no file.
+/// Throws EnvironmentError.
 void write_whole(const std::filesystem::path& file, const std::string& text);
 
 [[nodiscard]] std::string read_whole(const std::filesystem::path& file);

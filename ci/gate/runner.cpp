@@ -214,8 +214,8 @@ void Runner::read_keys(Observation& seen, const harness::Look& look) const {
   }
 }
 
-/// A call of the batch did not end. One round trip a call now, to find out which; then the batches that
-/// were under way behind it go out again.
+/// A call of the batch did not end. One round trip a call now, to find out which; what comes after it is
+/// not tried, for each such call takes a whole deadline. Then the batches behind it go out again.
 std::vector<History> Runner::land_slowly(Batch batch) {
   const auto begin_again = [this] {
     server_.recover_from_busy_script();
@@ -226,17 +226,20 @@ std::vector<History> Runner::land_slowly(Batch batch) {
   connection_.run({"FLUSHALL"});
 
   std::vector<History> histories;
+  bool found = false;
   const Sent* next = batch.sent.data();
   for (Scenario& scenario : batch.scenarios) {
     const std::span<const Sent> sent{next, scenario.calls.size()};
     next += scenario.calls.size();
     History& history = histories.emplace_back(History{std::move(scenario), {}});
+    if (found) continue;
     for (const Sent& call : sent) {
       try {
         observe(history.seen, std::span{&call, 1}, connection_.pipeline(commands_for(call)));
       } catch (const harness::NoReply& no_reply) {
         history.seen.push_back(not_answered(Observation::Kind::no_reply, no_reply.what()));
         begin_again();
+        found = true;
         break;
       }
     }
