@@ -52,7 +52,7 @@ Key key_of(const Scenario& scenario) {
   std::int64_t switches = 0;
   for (std::size_t index = 0; index < scenario.calls.size(); ++index) {
     const TimedCall& call = scenario.calls[index];
-    odd += call.cost.is_whole() && call.cost.whole >= 0 ? 0 : 1;
+    odd += cost_of(call) ? 0 : 1;
     moves += call.advance_us == 0 ? 0 : 1;
     backward += call.advance_us < 0 ? 1 : 0;
     distance += std::min<std::int64_t>(std::abs(call.advance_us), std::int64_t{1} << 50);
@@ -141,7 +141,8 @@ class Shrinker {
       while (drop_blocks()) smaller = true;
       for (const auto move :
            {&Shrinker::begin_at_the_usual_start, &Shrinker::one_tenant, &Shrinker::fewer_plans, &Shrinker::merge_calls,
-            &Shrinker::lower_plans, &Shrinker::lower_costs, &Shrinker::still_clock, &Shrinker::shorter_times}) {
+            &Shrinker::lower_plans, &Shrinker::lower_costs, &Shrinker::still_clock, &Shrinker::shorter_times,
+            &Shrinker::fewer_tokens_and_less_time, &Shrinker::share_out_a_call, &Shrinker::sorted_costs}) {
         while (!gave_up_ && (this->*move)()) smaller = true;
       }
     }
@@ -261,31 +262,37 @@ class Shrinker {
   /// A plan's number lowered, with the costs that hung on the capacity and the times that hung on the
   /// rate lowered alongside, and without.
   bool lower_plans() {
+    struct Way {
+      bool all_plans;
+      bool scale_times;
+      bool lower_costs;
+    };
+    constexpr Way ways[]{{true, true, true},  {true, true, false},  {true, false, true},  {true, false, false},
+                         {false, true, true}, {false, true, false}, {false, false, true}, {false, false, false}};
     std::vector<Scenario> candidates;
     for (std::size_t index = 0; index < current_.plans.size(); ++index) {
       const Plan plan = current_.plans[index];
       const auto with = [&](const Plan& lowered, std::int64_t to, std::int64_t from) {
-        for (const bool all_plans : {true, false}) {
-          for (const bool scale_times : {true, false}) {
-            Scenario candidate = current_;
-            candidate.plans[index] = lowered;
-            if (all_plans) {
-              if (current_.plans.size() < 2) continue;
-              for (Plan& other : candidate.plans) {
-                if (other.capacity == plan.capacity) other.capacity = lowered.capacity;
-                if (other.refill == plan.refill) other.refill = lowered.refill;
-                if (other.period_us == plan.period_us) other.period_us = lowered.period_us;
-              }
+        for (const auto& [all_plans, scale_times, lower_costs] : ways) {
+          Scenario candidate = current_;
+          candidate.plans[index] = lowered;
+          if (all_plans) {
+            if (current_.plans.size() < 2) continue;
+            for (Plan& other : candidate.plans) {
+              if (other.capacity == plan.capacity) other.capacity = lowered.capacity;
+              if (other.refill == plan.refill) other.refill = lowered.refill;
+              if (other.period_us == plan.period_us) other.period_us = lowered.period_us;
             }
-            for (TimedCall& call : candidate.calls) {
-              if (scale_times) call.advance_us = scaled(call.advance_us, to, from, grain_.tick_us);
-              if (!call.cost.is_whole() || !plan.capacity.is_whole() || !lowered.capacity.is_whole()) continue;
-              const std::int64_t fall = plan.capacity.whole - lowered.capacity.whole;
-              const std::int64_t least = std::max(grain_.least_cost, std::min<std::int64_t>(1, call.cost.whole));
-              if (fall > 0 && call.cost.whole > 1) call.cost.whole = std::max(least, call.cost.whole - fall);
-            }
-            candidates.push_back(std::move(candidate));
           }
+          for (TimedCall& call : candidate.calls) {
+            if (scale_times) call.advance_us = scaled(call.advance_us, to, from, grain_.tick_us);
+            if (!lower_costs || !call.cost.is_whole() || !plan.capacity.is_whole() || !lowered.capacity.is_whole())
+              continue;
+            const std::int64_t fall = plan.capacity.whole - lowered.capacity.whole;
+            const std::int64_t least = std::max(grain_.least_cost, std::min<std::int64_t>(1, call.cost.whole));
+            if (fall > 0 && call.cost.whole > 1) call.cost.whole = std::max(least, call.cost.whole - fall);
+          }
+          candidates.push_back(std::move(candidate));
         }
       };
       if (plan.capacity.is_whole()) {
@@ -339,6 +346,70 @@ class Shrinker {
       if (cost.whole < -1) with(cost.whole / 2);
       for (const std::int64_t lower : lower_numbers(cost.whole, std::max<std::int64_t>(grain_.least_cost, 0)))
         with(lower);
+    }
+    return accept_simplest(std::move(candidates));
+  }
+
+  /// The same tokens, the small ones first.
+  bool sorted_costs() {
+    std::vector<Scenario> candidates;
+    for (std::size_t one = 0; one < current_.calls.size(); ++one) {
+      for (std::size_t other = one + 1; other < current_.calls.size(); ++other) {
+        Scenario candidate = current_;
+        std::swap(candidate.calls[one].cost, candidate.calls[other].cost);
+        candidates.push_back(std::move(candidate));
+      }
+    }
+    return accept_simplest(std::move(candidates));
+  }
+
+  /// A token less, and with it the time in which one comes back.
+  bool fewer_tokens_and_less_time() {
+    std::vector<Scenario> candidates;
+    for (std::size_t index = 0; index < current_.calls.size(); ++index) {
+      const auto cost = cost_of(current_.calls[index]);
+      const auto limit = current_.plan_of(current_.calls[index]).limit();
+      if (!cost || !limit || cost->tokens() <= std::max<std::int64_t>(grain_.least_cost, 0)) continue;
+      const std::int64_t time = limit->emission_interval().count() / grain_.tick_us * grain_.tick_us;
+      for (std::size_t later = 1; later < current_.calls.size(); ++later) {
+        const std::int64_t advance = current_.calls[later].advance_us;
+        for (const std::int64_t shorter : {std::int64_t{0}, advance - time}) {
+          if (shorter < 0 || shorter >= advance) continue;
+          Scenario candidate = current_;
+          candidate.calls[index].cost.whole -= 1;
+          candidate.calls[later].advance_us = shorter;
+          candidates.push_back(std::move(candidate));
+        }
+      }
+    }
+    return accept_simplest(std::move(candidates));
+  }
+
+  /// A call less, and its tokens taken by two of the others: for a limiter that allows no call so large as
+  /// two of them merged. Only where few calls are left, for there are many ways.
+  bool share_out_a_call() {
+    constexpr std::size_t few = 6;
+    constexpr std::int64_t most_tokens = 8;
+    std::vector<Scenario> candidates;
+    const std::size_t calls = current_.calls.size();
+    if (calls > few) return false;
+    for (std::size_t gone = 0; gone < calls; ++gone) {
+      const auto tokens = cost_of(current_.calls[gone]);
+      if (!tokens || tokens->tokens() > most_tokens) continue;
+      for (const bool keep_instants : {true, false}) {
+        const Scenario rest = without(current_, gone, 1, keep_instants);
+        for (std::size_t one = 0; one + 1 < calls; ++one) {
+          for (std::size_t other = one + 1; other + 1 < calls; ++other) {
+            if (!cost_of(rest.calls[one]) || !cost_of(rest.calls[other])) continue;
+            for (std::int64_t share = 0; share <= tokens->tokens(); ++share) {
+              Scenario candidate = rest;
+              candidate.calls[one].cost.whole += share;
+              candidate.calls[other].cost.whole += tokens->tokens() - share;
+              candidates.push_back(std::move(candidate));
+            }
+          }
+        }
+      }
     }
     return accept_simplest(std::move(candidates));
   }

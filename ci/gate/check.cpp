@@ -14,6 +14,7 @@
 #include "ci/gate/report.h"
 #include "ci/gate/runner.h"
 #include "model/shrink.h"
+#include "proptests/harness/error.h"
 #include "proptests/harness/lua_host.h"
 #include "proptests/harness/server.h"
 
@@ -177,11 +178,18 @@ class Check {
 
   void concurrency() {
     Line& line = card_.lines[static_cast<std::size_t>(Promise::concurrency)];
-    const ConcurrencyResult result =
-        judge_concurrency(server_, host_, domain_, effort_.seed, [this](std::uint64_t done) {
-          stop_if_due();
-          if (progress_) progress_(card_.contract.name, "interleavings", done, 0);
-        });
+    ConcurrencyResult result;
+    try {
+      result = judge_concurrency(server_, host_, domain_, effort_.seed, [this](std::uint64_t done) {
+        stop_if_due();
+        if (progress_) progress_(card_.contract.name, "interleavings", done, 0);
+      });
+    } catch (const harness::NoReply& no_reply) {
+      line.status = Line::Status::inconclusive;
+      line.note = std::string{"a call did not end: "} + no_reply.what();
+      server_.recover_from_busy_script();
+      return;
+    }
     concurrency_done_ = true;
     concurrent_decisions_ = result.decisions;
     if (result.failing) {

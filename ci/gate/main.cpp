@@ -206,6 +206,7 @@ int run(int argc, char** argv) {
       ->required()
       ->type_name("CONTRACT...");
   check->add_option("--seed", options.seed, "Where random choices begin; the same seed tries the same")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   check
       ->add_option("--cases", options.cases,

@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(every_lie_is_blamed_as_what_it_is) {
       {"plan.over_admission", new_plan, [](Observation& seen) { seen.allowed = true; }},
       {"plan.remaining_wrong_remaining", new_plan, [](Observation& seen) { ++*seen.remaining; }},
       {"tenants.wrongly_denied", two_tenants, [](Observation& seen) { seen.allowed = false; }},
-      {"bad_input.negative_cost.no_error bad_input.negative_cost.accepted", bad_cost(-1),
+      {"bad_input.negative_cost.no_error", bad_cost(-1),
        [](Observation& seen) {
          seen.kind = Observation::Kind::answered;
          seen.allowed = true;
@@ -207,7 +207,7 @@ BOOST_AUTO_TEST_CASE(coverage_counts_what_happened) {
   BOOST_TEST(seen.clock_back == 1);
   BOOST_TEST(seen.expired == 1);
   BOOST_TEST(seen.emptied == 2);
-  BOOST_TEST(seen.at_boundary == 0);
+  BOOST_TEST(seen.at_boundary == 1);
   BOOST_TEST(seen.before_boundary == 1);
 }
 
@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(bad_input_has_a_name_for_what_is_wrong_with_it) {
   BOOST_TEST(kind({max_quantity, 1, second}, 1) == "unfit_limit");
 }
 
-Scenario any_scenario() {
+Scenario any_scenario(std::int64_t least_cost) {
   const auto quantity = [](std::int64_t most) { return *rc::gen::inRange<std::int64_t>(1, most + 1); };
   Scenario scenario{.start = start, .plans = {}, .calls = {}};
   for (int plan = 0; plan < 2; ++plan)
@@ -239,19 +239,18 @@ Scenario any_scenario() {
         {.advance_us = *rc::gen::element<std::int64_t>(0, 0, 1, 999, 1'000, 12'000, second, -1, -second),
          .tenant = *rc::gen::inRange(0, 2),
          .plan = *rc::gen::inRange(0, 2),
-         .cost = *rc::gen::inRange<std::int64_t>(-1, 7)});
+         .cost = *rc::gen::inRange<std::int64_t>(least_cost, 7)});
   return scenario;
 }
 
 RC_BOOST_PROP(an_honest_limiter_is_blamed_for_nothing, ()) {
-  RC_ASSERT(judge(suites::honest_history(any_scenario()), ours).failures.empty());
+  RC_ASSERT(judge(suites::honest_history(any_scenario(-1)), ours).failures.empty());
 }
 
 RC_BOOST_PROP(a_false_answer_is_never_overlooked, ()) {
-  History history = suites::honest_history(any_scenario());
+  History history = suites::honest_history(any_scenario(0));
   const auto index = *rc::gen::inRange<std::size_t>(0, history.seen.size());
   Observation& seen = history.seen[index];
-  RC_PRE(seen.kind == Observation::Kind::answered);
   seen.allowed = !seen.allowed;
   const Verdict verdict = judge(history, ours);
   RC_ASSERT(!verdict.failures.empty());
