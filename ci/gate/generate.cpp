@@ -65,24 +65,13 @@ Plan valid_plan(const Domain& domain, Random& random) {
 /// A plan that a tenant on `from` may be moved to: up or down in one thing, or another altogether.
 Plan changed_plan(const Domain& domain, const Plan& from, Random& random) {
   Plan to = from;
-  switch (random.below(domain.one_period() ? 4 : 5)) {
+  switch (random.below(4)) {
     case 0: to.capacity = lattice_number(domain.capacity, random); break;
     case 1: to.refill = lattice_number(domain.refill, random); break;
     case 2:
       to.refill = std::clamp(from.refill.whole * random.between(1, 3), domain.refill.least, domain.refill.most);
       break;
-    case 3: return valid_plan(domain, random);
-    default: {  // nearly the same rate in large numbers: products of old and new are past 2^53
-      const std::int64_t times = std::int64_t{1} << random.between(1, 20);
-      const std::int64_t off = random.between(1, 3);
-      to.refill = std::clamp(std::min(from.refill.whole, domain.refill.most / times) * times + off, domain.refill.least,
-                             domain.refill.most);
-      to.period_us = std::clamp(std::min(from.period_us.whole, domain.period_us.most / times) * times,
-                                domain.period_us.least, domain.period_us.most);
-      const std::int64_t unit = to.period_us.whole / std::gcd(to.refill.whole, to.period_us.whole);
-      to.capacity = std::clamp(max_quantity / unit, domain.capacity.least, domain.capacity.most);
-      break;
-    }
+    default: return valid_plan(domain, random);
   }
   return to.limit() ? to : valid_plan(domain, random);
 }

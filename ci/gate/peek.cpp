@@ -6,6 +6,7 @@
 #include <sys/time.h>
 
 #include <memory>
+#include <string_view>
 
 #include "model/verdict.h"
 #include "proptests/harness/error.h"
@@ -39,6 +40,8 @@ ReplyPointer ask(redisContext& context, const PeekOptions& options, std::initial
       static_cast<redisReply*>(redisCommandArgv(&context, static_cast<int>(texts.size()), texts.data(), sizes.data()))};
   if (!reply)
     throw EnvironmentError(fmt::format("the Redis at {} does not answer: {}", where(options), context.errstr));
+  if (reply->type == REDIS_REPLY_ERROR && std::string_view{reply->str}.starts_with("WRONGTYPE"))
+    throw ContractError(fmt::format("{}: holds no bucket of lua/token_bucket.lua, but no string at all", options.key));
   if (reply->type == REDIS_REPLY_ERROR)
     throw EnvironmentError(fmt::format("the Redis at {} refuses {}: {}", where(options), *words.begin(), reply->str));
   return reply;

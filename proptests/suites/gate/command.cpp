@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <stdexcept>
 #include <thread>
 
@@ -39,10 +40,22 @@ std::string text_of(const fs::path& file) {
   ::_exit(127);
 }
 
-/// True once nothing is left of us; false if something still is after ten seconds.
-bool all_children_end() {
+std::set<pid_t> children() {
+  std::set<pid_t> found;
+  for (const auto& thread : fs::directory_iterator{"/proc/self/task"}) {
+    std::ifstream in{thread.path() / "children"};
+    found.insert(std::istream_iterator<pid_t>{in}, {});
+  }
+  return found;
+}
+
+/// True once we have no children but these; false if there still are others after ten seconds.
+bool all_others_end(const std::set<pid_t>& ours) {
   for (int tries = 0; tries < 1'000; ++tries) {
-    if (::waitpid(-1, nullptr, WNOHANG) < 0) return true;
+    bool left = false;
+    for (const pid_t child : children())
+      left = left || (!ours.contains(child) && ::waitpid(child, nullptr, WNOHANG) == 0);
+    if (!left) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds{10});
   }
   return false;
@@ -60,6 +73,7 @@ Ran weir(const Command& command) {
   fs::remove(out);
   fs::remove(err);
 
+  const std::set<pid_t> before = children();  // a server that the test itself runs
   const pid_t pid = ::fork();
   if (pid < 0) throw std::runtime_error("no process can be started");
   if (pid == 0) become(command, out, err);
@@ -69,7 +83,7 @@ Ran weir(const Command& command) {
 
   Ran ran;
   ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  ran.left_processes = !all_children_end();
+  ran.left_processes = !all_others_end(before);
   ran.left_files = !fs::is_empty(temporary);
   ran.out = text_of(out);
   ran.err = text_of(err);

@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(what_it_does_not_know_is_a_mistake_and_not_ignored) {
   expect(run({"check", shipped, "--cases", "0"}), usage, {"--cases"});
   expect(run({"check", shipped, "--budget", "30"}), usage, {"--budget", "30s"});
   expect(run({"check", shipped, "--budget", "-1s"}), usage, {"--budget"});
-  expect(run({"judge", shipped}), usage, {"judge"});
+  expect(run({"judge", shipped}), usage, {"subcommand"});
   expect(run({"peek", "key", "--port", "0"}), usage, {"--port"});
 }
 
