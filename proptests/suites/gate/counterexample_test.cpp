@@ -50,11 +50,12 @@ BOOST_AUTO_TEST_CASE(the_published_bucket_is_found_out_in_four_calls_at_the_most
       BOOST_TEST(calls >= 1, promise << "." << kind << " must be found, seed " << seed);
       BOOST_TEST(calls <= 4, promise << "." << kind << " takes " << calls << " calls, seed " << seed);
     }
-    std::map<std::string, std::string> files = files_in(directory / seed);
-    if (first.empty()) first = files;
-    for (const auto& [name, text] : files)
-      BOOST_TEST(first.contains(name), name << " is found by seed " << seed << " and by seed 1 in another form");
-    for (const auto& [name, text] : first) BOOST_TEST(files.contains(name), name << " is not found by seed " << seed);
+    // What both of them find, they find in the same form: the name ends in a hash of the text.
+    std::map<std::string, std::string> form_of;
+    for (const auto& [name, text] : files_in(directory / seed)) form_of[name.substr(0, name.rfind('-'))] = name;
+    for (const auto& [bug, name] : form_of)
+      if (first.contains(bug)) BOOST_TEST(first[bug] == name, "seed " << seed);
+    if (first.empty()) first = form_of;
   }
 }
 
@@ -86,11 +87,14 @@ BOOST_AUTO_TEST_CASE(every_counterexample_fails_again_when_it_is_replayed) {
   }
 }
 
-/// The smallest counterexample of a limiter that never says no.
+/// Says no only to what can never pass.
+const std::string generous = "if tonumber(ARGV[2]) > tonumber(ARGV[1]) then return {0, -1} end return {1, 0}";
+
+/// Its smallest counterexample.
 fs::path one_counterexample(const Desk& desk) {
-  (void)desk.run({"check", desk.limiter("return {1, 0}"), "--cases", "2000"});
+  (void)desk.run({"check", desk.limiter(generous), "--cases", "2000"});
   for (const auto& entry : fs::directory_iterator{desk.directory / "weir-out"})
-    if (entry.path().filename().string().find("exact-over-admission") != std::string::npos) return entry.path();
+    if (entry.path().filename().string().find("bound-over-admission") != std::string::npos) return entry.path();
   throw std::out_of_range("no counterexample");
 }
 
@@ -107,7 +111,7 @@ BOOST_AUTO_TEST_CASE(what_was_mended_passes_and_the_file_says_what_it_expects) {
   text["expect"] = "pass";
   const fs::path kept = write("kept.json", text.dump());
   expect(run({"replay", kept}), passed, {"passes, as the file expects"});
-  (void)limiter("return {1, 0}");
+  (void)limiter(generous);
   expect(run({"replay", kept}), violation, {"fails", "the file expects \"pass\""});
 }
 
