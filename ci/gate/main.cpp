@@ -23,6 +23,7 @@
 #include "model/verdict.h"
 #include "proptests/harness/error.h"
 #include "proptests/harness/lua_host.h"
+#include "proptests/vectors/vectors.h"
 
 namespace weir::gate {
 namespace {
@@ -237,6 +238,12 @@ int run(int argc, char** argv) {
   peek->add_option("--port", peek_options.port, "Its port")->check(CLI::Range(1, 65'535))->capture_default_str();
   peek->add_option("--socket", peek_options.socket, "Its unix socket, instead of host and port")->type_name("PATH");
 
+  std::string vectors_file;
+  CLI::App* vectors_command =
+      app.add_subcommand("vectors", "Print the test vectors that other implementations are held to");
+  vectors_command->add_option("--check", vectors_file, "Compare this file instead: exit 1 where the model differs")
+      ->type_name("FILE");
+
   const auto run_explore = add_explore_command(app);
 
   try {
@@ -248,6 +255,7 @@ int run(int argc, char** argv) {
     if (check->parsed()) return run_check(options);
     if (replay->parsed()) return run_replay(replay_options);
     if (app.got_subcommand("explore")) return run_explore();
+    if (vectors_command->parsed()) return vectors::run(vectors_file);
     return run_peek(peek_options);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exit_usage;
