@@ -15,7 +15,9 @@ rm -rf "$dir"
 export PKG_CONFIG_PATH
 PKG_CONFIG_PATH=$(dirname "$(find "$dir/prefix" -name weir.pc)")
 prefix="--define-variable=prefix=$dir/prefix"
+# shellcheck disable=SC2046  # pkg-config answers in words of a command line
 c++ -std=c++20 "$here/consumer/main.cpp" $(pkg-config "$prefix" --cflags weir-core) -o "$dir/by_pkg_config"
 "$dir/by_pkg_config"
+# shellcheck disable=SC2046
 cc "$here/consumer/main.c" $(pkg-config "$prefix" --cflags --libs weir) -o "$dir/by_pkg_config_c"
 LD_LIBRARY_PATH=$(dirname "$(find "$dir/prefix" -name libweir.so)") "$dir/by_pkg_config_c"

@@ -14,11 +14,19 @@ namespace {
 
 const std::string gateway = WEIR_SOURCE "/lua/contracts/gateway_client.lua";
 
+/// The repro files; the pages beside them are for people.
+std::vector<fs::path> counterexamples_in(const fs::path& directory) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator{directory})
+    if (entry.path().extension() == ".json") found.push_back(entry.path());
+  return found;
+}
+
 std::map<std::string, std::string> files_in(const fs::path& directory) {
   std::map<std::string, std::string> files;
-  for (const auto& entry : fs::directory_iterator{directory}) {
-    std::ifstream in{entry.path(), std::ios::binary};
-    files[entry.path().filename()] = {std::istreambuf_iterator<char>{in}, {}};
+  for (const fs::path& file : counterexamples_in(directory)) {
+    std::ifstream in{file, std::ios::binary};
+    files[file.filename()] = {std::istreambuf_iterator<char>{in}, {}};
   }
   return files;
 }
@@ -79,8 +87,7 @@ BOOST_AUTO_TEST_CASE(the_incidents_client_leaks_with_two_clients_a_limit_of_one_
 BOOST_AUTO_TEST_CASE(every_counterexample_fails_again_when_it_is_replayed) {
   for (const std::string& contract : {published, gateway}) {
     (void)run({"check", contract, "--cases", "6000"});
-    std::vector<fs::path> found;
-    for (const auto& entry : fs::directory_iterator{directory / "weir-out"}) found.push_back(entry.path());
+    const std::vector<fs::path> found = counterexamples_in(directory / "weir-out");
     BOOST_TEST(!found.empty());
     for (const fs::path& file : found) expect(run({"replay", file}), passed, {"FAIL", "as the file expects"});
     fs::remove_all(directory / "weir-out");
@@ -93,8 +100,8 @@ const std::string generous = "if tonumber(ARGV[2]) > tonumber(ARGV[1]) then retu
 /// Its smallest counterexample.
 fs::path one_counterexample(const Desk& desk) {
   (void)desk.run({"check", desk.limiter(generous), "--cases", "2000"});
-  for (const auto& entry : fs::directory_iterator{desk.directory / "weir-out"})
-    if (entry.path().filename().string().find("bound-over-admission") != std::string::npos) return entry.path();
+  for (const fs::path& file : counterexamples_in(desk.directory / "weir-out"))
+    if (file.filename().string().find("bound-over-admission") != std::string::npos) return file;
   throw std::out_of_range("no counterexample");
 }
 
