@@ -7,7 +7,7 @@ cmake=$1 build=$2 dir=$3
 
 rm -rf "$dir"
 "$cmake" --install "$build" --prefix "$dir/prefix" > /dev/null
-"$cmake" -S "$here/consumer" -B "$dir/build" -DCMAKE_PREFIX_PATH="$dir/prefix" > /dev/null
+"$cmake" -G Ninja -S "$here/consumer" -B "$dir/build" -DCMAKE_PREFIX_PATH="$dir/prefix" > /dev/null
 "$cmake" --build "$dir/build"
 "$dir/build/from_cpp"
 "$dir/build/from_c"
