@@ -5,15 +5,19 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "proptests/harness/error.h"
 
@@ -30,18 +34,26 @@ while read -r line; do group=$line; done
 /bin/rm -rf -- "$1"
 )";
 
-fs::path make_directory() {
+/// Of a directory that is not there yet, under TMPDIR or /tmp: 64 random bits, so that it is nobody else's.
+fs::path choose_path() {
   const char* given = ::getenv("TMPDIR");
-  const bool is_given = given != nullptr && *given != '\0';
-  const fs::path parent = fs::absolute(is_given ? given : "/tmp");
-  std::string path = (parent / "weir-XXXXXX").string();
-  if (::mkdtemp(path.data()) == nullptr) {
+  const fs::path parent = fs::absolute(given != nullptr && *given != '\0' ? given : "/tmp");
+  std::uint64_t random = 0;
+  if (::getentropy(&random, sizeof random) != 0) {
     throw EnvironmentError{
-        fmt::format("cannot make a directory for the private server in {}{}: {}; set TMPDIR to a directory that can be "
-                    "written",
-                    is_given ? "TMPDIR=" : "", parent.string(), std::strerror(errno))};
+        fmt::format("no random number for the private server's directory: {}", std::strerror(errno))};
   }
-  return path;
+  return parent / fmt::format("weir-{:016x}", random);
+}
+
+void make_directory(const fs::path& path) {
+  if (::mkdir(path.c_str(), S_IRWXU) == 0) return;
+  const int cause = errno;
+  const char* given = ::getenv("TMPDIR");
+  throw EnvironmentError{fmt::format(
+      "cannot make a directory for the private server in {}{}: {}; set TMPDIR to a directory that can be "
+      "written",
+      given != nullptr && *given != '\0' ? "TMPDIR=" : "", path.parent_path().string(), std::strerror(cause))};
 }
 
 pid_t start_guardian(const fs::path& directory, int socket) {
@@ -78,28 +90,35 @@ pid_t start_guardian(const fs::path& directory, int socket) {
 
 }  // namespace
 
-PrivateDirectory::PrivateDirectory() : path_{make_directory()} {
+PrivateDirectory::PrivateDirectory() : path_{choose_path()} {
   std::array<int, 2> ends{-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw EnvironmentError{fmt::format("no socket pair: {}", std::strerror(errno))};
+  }
+  to_guardian_ = ends[0];
   try {
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-      throw EnvironmentError{fmt::format("no socket pair: {}", std::strerror(errno))};
-    }
+    // The guardian first: from the directory's first instant on, someone outlives us who removes it.
     guardian_ = start_guardian(path_, ends[1]);
+    ::close(std::exchange(ends[1], -1));
+    make_directory(path_);
   } catch (...) {
-    for (const int end : ends) ::close(end);
-    fs::remove_all(path_);
+    if (ends[1] >= 0) ::close(ends[1]);
+    dismiss_guardian();  // what stands at that path, if anything, is not ours
     throw;
   }
-  ::close(ends[1]);
-  to_guardian_ = ends[0];
 }
 
 PrivateDirectory::~PrivateDirectory() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
-  // The guardian last: until here it covers us.
-  ::kill(guardian_, SIGKILL);
-  ::waitpid(guardian_, nullptr, 0);
+  dismiss_guardian();  // last: until here it covers us
+}
+
+void PrivateDirectory::dismiss_guardian() noexcept {
+  if (guardian_ > 0) {
+    ::kill(guardian_, SIGKILL);
+    ::waitpid(guardian_, nullptr, 0);
+  }
   ::close(to_guardian_);
 }
 

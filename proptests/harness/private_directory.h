@@ -29,6 +29,8 @@ class PrivateDirectory {
   void guard_nothing() const noexcept;
 
  private:
+  void dismiss_guardian() noexcept;
+
   std::filesystem::path path_;
   int to_guardian_ = -1;
   pid_t guardian_ = -1;

@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(an_interrupt_ends_it_with_what_it_has_so_far) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_second_interrupt_kills_and_still_nothing_stays) {
+BOOST_AUTO_TEST_CASE(killed_outright_it_still_leaves_nothing_behind) {
   const Ran ran = weir({.words = {"check", shipped, "--cases", "1000000000"},
                         .directory = directory,
                         .environment = {},
