@@ -21,8 +21,6 @@ using harness::Answer;
 using harness::Schedule;
 using harness::Slot;
 
-constexpr Instant usual_start{Micros{1'767'225'600'000'000}};  // 2026-01-01
-
 struct Size {
   int clients;
   int attempts;

@@ -16,9 +16,6 @@ using model::Plan;
 using model::Scenario;
 using model::Verdict;
 
-/// 2026-01-01 00:00:00 UTC: where a counterexample begins that does not care when.
-constexpr Instant usual_start{Micros{1'767'225'600'000'000}};
-
 constexpr std::size_t most_shrink_runs = 2'000;
 constexpr std::size_t most_search_runs = 12'000;
 
@@ -88,16 +85,22 @@ Counterexample smallest_counterexample(const Failure& failure, Scenario scenario
     shrunk = model::shrink(*below.found, grain, fails, most_shrink_runs);
   }
 
-  Counterexample smallest;
-  smallest.history = std::move(runner.run(std::span{&shrunk.scenario, 1}).front());
-  smallest.verdict = model::judge(smallest.history, promised, true);
-  const Failure* first = find(smallest.verdict, failure.essence);
-  const History again = std::move(runner.run(std::span{&shrunk.scenario, 1}).front());
-  smallest.second_run_differs = first == nullptr || again.seen != smallest.history.seen;
-  smallest.failure = first != nullptr ? *first : failure;
+  Counterexample smallest = confirmed(failure, shrunk.scenario, runner, promised);
   smallest.runs = runs;
   smallest.certified = below.complete && !stopped;
   return smallest;
+}
+
+Counterexample confirmed(const Failure& failure, const Scenario& scenario, Runner& runner,
+                         const model::Promised& promised) {
+  Counterexample twice;
+  twice.history = std::move(runner.run(std::span{&scenario, 1}).front());
+  twice.verdict = model::judge(twice.history, promised, true);
+  const Failure* first = find(twice.verdict, failure.essence);
+  const History again = std::move(runner.run(std::span{&scenario, 1}).front());
+  twice.second_run_differs = first == nullptr || again.seen != twice.history.seen;
+  twice.failure = first != nullptr ? *first : failure;
+  return twice;
 }
 
 Counterexample interleaving_counterexample(harness::Server& server, harness::LuaHost& host,

@@ -15,6 +15,10 @@ namespace weir::gate {
                                                      const model::Promised& promised,
                                                      const std::function<bool()>& out_of_time);
 
+/// Runs a failing scenario twice more and lays it out as it is.
+[[nodiscard]] Counterexample confirmed(const model::Failure& failure, const model::Scenario& scenario, Runner& runner,
+                                       const model::Promised& promised);
+
 /// Runs a failing interleaving twice more and lays it out.
 [[nodiscard]] Counterexample interleaving_counterexample(harness::Server& server, harness::LuaHost& host,
                                                          const Interleaving& failing);

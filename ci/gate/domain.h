@@ -7,6 +7,9 @@ namespace weir::gate {
 
 using harness::Range;
 
+/// 2026-01-01 00:00:00 UTC: where a history begins that does not care when.
+inline constexpr Instant usual_start{Micros{1'767'225'600'000'000}};
+
 /// What a contract claims, in the terms of the generator and the shrinker: everything that is tried
 /// on a limiter lies in it, except bad input.
 struct Domain {

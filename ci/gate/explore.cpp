@@ -20,8 +20,7 @@ using harness::explore::Mark;
 using harness::explore::Scope;
 using harness::explore::Space;
 
-constexpr Instant usual_start{Micros{1'767'225'600'000'000}};  // 2026-01-01
-constexpr std::size_t audited = 100;                           // ways
+constexpr std::size_t audited = 100;  // ways
 
 std::int64_t chosen(const char* option, const std::optional<std::int64_t>& asked, std::int64_t usual,
                     const harness::Range& claimed) {

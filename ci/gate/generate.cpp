@@ -275,4 +275,29 @@ Scenario generate(const Domain& domain, const Features& features, std::size_t le
   return Lookahead{domain, features, random}.scenario(length);
 }
 
+std::vector<Scenario> early_callers(const Domain& domain, std::size_t most) {
+  const std::int64_t capacity = std::max<std::int64_t>(1, domain.capacity.least);
+  if (domain.cost.least > capacity || domain.cost.most < capacity) return {};
+  const std::int64_t second = 1'000'000;
+  const model::Plan plan{capacity, std::max<std::int64_t>(1, domain.refill.least),
+                         std::clamp(second, domain.period_us.least, domain.period_us.most)};
+  const auto limit = plan.limit();
+  if (!limit) return {};
+  const std::int64_t tick = domain.tick.count();
+  const std::int64_t full = (limit->time_to_full().count() + tick - 1) / tick * tick;
+  // A thousandth of the way, as milliseconds are of a second; tens and elevens of it meet at few pairs.
+  const std::int64_t step = std::max(tick, full / 1'000 / tick * tick);
+
+  std::vector<Scenario> histories;
+  for (std::int64_t first = 10 * step; first < full; first += 10 * step) {
+    for (std::int64_t second_at = first + 11 * step; second_at < full; second_at += 11 * step) {
+      if (histories.size() == most) return histories;
+      histories.push_back({usual_start, {plan}, {}});
+      for (const std::int64_t advance : {std::int64_t{0}, first, second_at - first, full - second_at})
+        histories.back().calls.push_back({.advance_us = advance, .tenant = 0, .plan = 0, .cost = capacity});
+    }
+  }
+  return histories;
+}
+
 }  // namespace weir::gate

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "ci/gate/domain.h"
 #include "ci/gate/random.h"
 #include "model/scenario.h"
@@ -24,5 +27,10 @@ struct Features {
 /// decide(): it only chooses inputs, it judges nothing.
 [[nodiscard]] model::Scenario generate(const Domain& domain, const Features& features, std::size_t length,
                                        Random& random);
+
+/// Histories of one caller who takes all there is, asks too early twice, and comes back at the very instant
+/// that the limit promises: what a limiter that rounds each time it writes gets wrong at few pairs of times,
+/// which random ones seldom hit. The same ones always, at most `most`; none where the domain has no such cost.
+[[nodiscard]] std::vector<model::Scenario> early_callers(const Domain& domain, std::size_t most);
 
 }  // namespace weir::gate

@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(the_published_bucket_is_found_out_in_four_calls_at_the_most
         {"bad_input", "negative_cost.minted"},   // a negative cost mints tokens
         {"bad_input", "zero_refill.no_expiry"},  // a rate of 0 leaves a key for ever
         {"retry", "told_to_retry_never"},        // a cost above the capacity is told to retry
-        {"clock", "retry_too_short"},            // a retry time that is not enough
+        {"retry", "too_short"},                  // a retry time that is not enough
     };
     for (const auto& [promise, kind] : wanted) {
       const std::size_t calls = calls_of(result, promise, kind);
