@@ -30,7 +30,7 @@ struct Entitlement {
 /// The bound of DESIGN 2, for attempts that take time: each takes effect at some instant between its begin
 /// and its end, and the limiter may choose which. So the bound is broken if, from the begin of one that is
 /// admitted to any later instant, those that began and ended in between were admitted for more than
-/// capacity + refill · (the furthest reading of the clock in between - the one at that begin).
+/// capacity + refill · (the furthest reading of the clock in between - the lowest that the first one met).
 ///
 /// Kept is, of each such stretch, its level: what was admitted in it less what was refilled. A stretch whose
 /// level is no lower than that of one that begins later says whatever the later one could say. A value.
@@ -47,7 +47,8 @@ class Admissions {
   /// It ended, and was admitted for so many tokens (0: denied, refused, unknown). True if that breaks the bound.
   bool end(std::int64_t begun, std::int64_t tokens);
 
-  /// The limiter's data was lost: it may give its capacity once more.
+  /// The limiter's data was lost: it may give its capacity once more. With the data went how far the clock had
+  /// got. So it refills from the lowest reading that the first attempt hereafter could have met.
   void lose();
 
   /// The most that any stretch has used up of what it was entitled to, in units.
@@ -65,16 +66,20 @@ class Admissions {
     std::int64_t id;
     std::int64_t pending;   // attempts that began here and have not ended
     std::int64_t level;     // units
+    std::int64_t lowest;    // reading of the clock that the refill is counted from
     std::int64_t furthest;  // reading of the clock in it
     bool counts;            // one that began here, or before where that says more, was admitted
   };
   void start();
   void normalize();
+  [[nodiscard]] bool is_open(const Stretch& stretch) const;
 
   Entitlement entitlement_;
   std::int64_t now_;
   std::int64_t furthest_;
   std::int64_t next_id_ = 0;
+  bool empty_ = false;        // since data was lost, nobody who began later was admitted
+  std::int64_t lost_at_ = 0;  // id of the stretch that the last loss began
   std::vector<Stretch> stretches_;
 };
 

@@ -97,6 +97,12 @@ BOOST_AUTO_TEST_CASE(the_shipped_bucket_withstands_one_fault_of_every_kind_and_e
   BOOST_TEST(explored.search.marked[Mark::denied] > 0U);
 }
 
+BOOST_AUTO_TEST_CASE(the_shipped_bucket_withstands_any_two_faults) {
+  const Explored explored = explore(contracts / "token_bucket.lua", scope(2, 2, 2, 1, 2));
+  BOOST_TEST((explored.outcome() == Explored::Outcome::pass));
+  BOOST_TEST(explored.search.marked[Mark::excused] > 0U);
+}
+
 BOOST_AUTO_TEST_CASE(the_same_bucket_in_two_steps_fails_in_the_same_scope) {
   const Explored explored = program(
       "local n = tonumber(redis.call('GET', call.key) or call.limit.capacity)\n"
